@@ -1,0 +1,88 @@
+# Needs Python 3.11 or later, pip, make and gcc. `make` alone prints this list of targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PY     := $(BIN)/python
+# Where the code is that ruff looks at; folders that do not exist yet are left out.
+CODE   := $(wildcard src tests tools bench)
+ARGS   ?=
+
+.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench docs lock changelog acceptance clean
+
+help:  ## print the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.installed  ## create or update .venv with all that development and tests need
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Python 3.11 or later is needed, found " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.locked: requirements.lock $(VENV)/.created
+	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.locked
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup  ## explain a recorded fault: prints the incident and the path of the HTML report
+	$(BIN)/skewscope demo $(ARGS)
+
+test: setup  ## run the tests (ARGS="-k name" is passed on to pytest)
+	$(PY) -m pytest -m "not bench" $(ARGS)
+
+coverage: setup  ## run the tests with the compiler off and report line and branch coverage
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not bench and not slow" --cov --cov-report=term $(ARGS)
+
+check: lint types imports sizes mirror docs-check  ## lint, format, types, import rules, sizes, mirrors, docs (-k: all of them)
+
+lint: setup
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+format: setup  ## apply ruff's fixes and format
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports --no-logo
+
+sizes: setup
+	$(PY) -m tools.check_sizes
+
+mirror: setup
+	$(PY) -m tools.check_mirror
+
+docs-check: setup
+	$(PY) -m tools.check_docs
+
+bench: setup  ## run the benchmarks; each fails under its floor
+	$(PY) -m pytest -m bench --override-ini=testpaths=bench -s $(ARGS)
+
+docs: setup  ## write the pages of conditions, features and commands under docs/
+	$(PY) -m tools.gen_docs
+
+acceptance: setup  ## run the commands of docs/acceptance and print a table
+	$(PY) -m tools.check_acceptance $(ARGS)
+
+lock: $(VENV)/.created  ## resolve the dependencies anew and write requirements.lock
+	$(PY) -m pip install --disable-pip-version-check --quiet 'pip-tools>=7.4'
+	$(PY) -m tools.lock
+
+changelog: setup  ## turn news/ into CHANGELOG.md for a release
+	$(BIN)/towncrier build --yes
+
+clean:  ## remove what the other targets made, .venv included
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage out skewscope-demo
+	find docs/conditions docs/reference -name '*.md' ! -name README.md -delete
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,59 @@
+"""The command line: one module per command under `app/commands`, loaded when needed."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+import click
+
+from skewscope import __version__
+
+EPILOG = """\b
+Examples:
+  skewscope diagnose capture.pcap.gz
+  skewscope diagnose captures/ --html report.html
+  skewscope demo
+
+\b
+Exit status: 0 done, with or without incidents; 1 some input was unreadable
+but a report was made; 2 wrong usage; 3 no readable input; 130 interrupted
+(the partial report is still printed)."""
+
+
+def _command_modules() -> dict[str, str]:
+    from skewscope.app import commands
+
+    names = [m.name for m in iter_modules(commands.__path__) if not m.name.startswith("_")]
+    return {name.replace("_", "-"): f"{commands.__name__}.{name}" for name in names}
+
+
+class CommandFolder(click.Group):
+    """A group whose commands are the modules of `app/commands`: each holds one `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(_command_modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        module = _command_modules().get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = import_module(module).command
+        return command
+
+
+@click.group(cls=CommandFolder, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="skewscope")
+def main() -> None:
+    """Say which part of a multi-GPU inference service is slow, why, and what it costs.
+
+    skewscope reads packet captures of a serving cluster (one per host, or a single one) and names
+    the culprit, the cause, the cost and the evidence. It needs no agent, no configuration, no root.
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What every command that reads captures shares: paths, progress, interrupts, exit status."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from skewscope.app.inputs import Expanded, expand
+from skewscope.core.report import Input, Report
+
+OK, PARTIAL, USAGE, NO_INPUT, INTERRUPTED = 0, 1, 2, 3, 130
+PROGRESS_FROM_BYTES = 4_000_000
+UNREADABLE = "unreadable"
+
+
+def say(message: str) -> None:
+    """Print one line on stderr."""
+    click.echo(f"skewscope: {message}", err=True)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag, so that a partial report can be made; the second kills."""
+    hit = False
+
+    def on_interrupt(signum: int, frame: FrameType | None) -> None:
+        nonlocal hit
+        if hit:
+            raise KeyboardInterrupt
+        hit = True
+        say("interrupted; finishing with what was read so far (Ctrl-C again to give up)")
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield lambda: hit
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def progress_bar(total_bytes: int, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar on stderr where that is a terminal and the input is not small."""
+    if quiet or total_bytes < PROGRESS_FROM_BYTES or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=total_bytes)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def unreadable(report: Report) -> list[Input]:
+    """Return the inputs that gave nothing because they could not be read."""
+    return [i for i in report.inputs if i.kind == UNREADABLE]
+
+
+def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
+    """Run the pipeline over what the user named; return the report and the exit status.
+
+    Complaints go to stderr, one line per path. Ends the program with status 3 where nothing
+    could be read.
+    """
+    found = expand(paths)
+    for problem in found.problems:
+        say(problem)
+    if not found.files:
+        raise SystemExit(NO_INPUT)
+    report, interrupted = _pipeline(found, quiet)
+    bad = unreadable(report)
+    for one in bad:
+        say(f"{one.path}: {'; '.join(one.notes) or 'not a capture that skewscope can read'}")
+    if len(bad) == len(report.inputs) and not interrupted:
+        raise SystemExit(NO_INPUT)
+    if interrupted or report.interrupted:
+        return report, INTERRUPTED
+    return report, PARTIAL if bad or found.problems else OK
+
+
+def _pipeline(found: Expanded, quiet: bool) -> tuple[Report, bool]:
+    from skewscope.app import pipeline
+
+    with interruptible() as stopped, progress_bar(found.bytes_total, quiet) as progress:
+        report = pipeline.run(found.files, progress=progress, stop=stopped)
+        return report, stopped()

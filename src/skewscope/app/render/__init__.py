@@ -1,0 +1,1 @@
+"""A Report in the forms that people and machines read."""

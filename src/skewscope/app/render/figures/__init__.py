@@ -1,0 +1,1 @@
+"""Geometry of the figures on the page: from a Report to positions, no markup."""

@@ -1,0 +1,56 @@
+"""Ids of one run: addresses, flows, targets and taps are interned once and named at the edges."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Tap:
+    """A tap point: one capture file or interface."""
+
+    index: int
+    path: str
+    link_type: int = 1
+    snap_length: int = 0
+
+
+@dataclass
+class Flow:
+    """A connection: two endpoints as (address id, port), in the order first seen."""
+
+    a: int
+    a_port: int
+    b: int
+    b_port: int
+    proto: int
+
+
+@dataclass
+class Directory:
+    """Names behind the ids in the tables. Address, flow and target 0 mean "none"."""
+
+    addresses: list[str] = field(default_factory=lambda: ["-"])
+    flows: list[Flow] = field(default_factory=lambda: [Flow(0, 0, 0, 0, 0)])
+    targets: list[str] = field(default_factory=lambda: [""])
+    taps: list[Tap] = field(default_factory=list)
+    _target_ids: dict[str, int] = field(default_factory=dict)
+
+    def target(self, path: str) -> int:
+        """Return the id of a request target, its query cut off, creating it where new."""
+        path = path.split("?", 1)[0]
+        if path not in self._target_ids:
+            if len(self.targets) >= 4096:  # hostile input: paths without end are one bucket
+                return 0
+            self._target_ids[path] = len(self.targets)
+            self.targets.append(path)
+        return self._target_ids[path]
+
+
+def address_text(high: int, low: int) -> str:
+    """Format a 128-bit address; IPv4 is stored as an IPv4-mapped IPv6 address."""
+    value = (high << 64) | low
+    if value >> 32 == 0xFFFF:
+        return str(ipaddress.IPv4Address(value & 0xFFFFFFFF))
+    return str(ipaddress.IPv6Address(value))

@@ -1,0 +1,115 @@
+"""The table schemas of samples. Addresses and flows are ids of the run's Directory."""
+
+from __future__ import annotations
+
+from skewscope.core.tables import Column, Schema
+
+
+def _schema(name: str, /, **columns: tuple[str, str, str]) -> Schema:
+    return Schema(name, {n: Column(*c) for n, c in columns.items()})
+
+
+PACKETS = _schema(
+    "packets",
+    ts_ns=("int64", "ns", "capture time at the tap"),
+    tap=("uint16", "1", "index of the tap (capture file or interface) that saw the packet"),
+    frame=("uint64", "1", "frame number in that file, counted from 1 as Wireshark does"),
+    flow=("uint32", "1", "flow id: connection without regard to direction; 0 = not TCP or UDP over IP"),
+    way=("uint8", "1", "0 = from the flow's first endpoint to its second, 1 = back"),
+    src=("uint32", "1", "address id of the sender"),
+    dst=("uint32", "1", "address id of the receiver"),
+    sport=("uint16", "1", "source port"),
+    dport=("uint16", "1", "destination port"),
+    proto=("uint8", "1", "IP protocol number (6 TCP, 17 UDP)"),
+    wire_bytes=("uint32", "bytes", "length of the frame on the wire"),
+    payload_bytes=("uint32", "bytes", "TCP or UDP payload by the IP length"),
+    captured_bytes=("uint32", "bytes", "payload bytes that the snap length kept"),
+    payload_at=("int64", "bytes", "offset of the payload in the parser's buffer; -1 once that is gone"),
+    seq=("uint32", "1", "TCP sequence number"),
+    ack=("uint32", "1", "TCP acknowledgement number"),
+    flags=("uint8", "1", "TCP flags (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128)"),
+    window=("uint32", "bytes", "TCP window field, unscaled"),
+    sack_lo=("uint32", "1", "left edge of the first SACK block, 0 where there is none"),
+    sack_hi=("uint32", "1", "right edge of the first SACK block, 0 where there is none"),
+    tsval=("uint32", "1", "TCP timestamp value, 0 where there is none"),
+    tsecr=("uint32", "1", "TCP timestamp echo, 0 where there is none"),
+    mss=("uint16", "bytes", "TCP maximum segment size option, 0 where there is none"),
+    wscale=("uint8", "1", "TCP window scale option plus one, 0 where there is none"),
+    ip_id=("uint32", "1", "IPv4 identification (IPv6: 0)"),
+    ecn=("uint8", "1", "ECN bits of the IP header (3 = congestion experienced)"),
+    dscp=("uint8", "1", "DSCP of the IP header"),
+    fault=("uint8", "1", "0 = parsed, else the reason code of wire.packets.FAULTS"),
+)
+
+MESSAGES = _schema(
+    "messages",
+    ts_ns=("int64", "ns", "time of the segment that carried the message's first byte"),
+    end_ns=("int64", "ns", "time of the segment that carried its last byte; 0 while unknown"),
+    tap=("uint16", "1", "tap index"),
+    frame=("uint64", "1", "frame number of the first segment"),
+    flow=("uint32", "1", "flow id"),
+    way=("uint8", "1", "direction within the flow"),
+    src=("uint32", "1", "address id of the sender"),
+    dst=("uint32", "1", "address id of the receiver"),
+    framing=("uint8", "1", "1 = Gloo"),
+    kind=("uint8", "1", "Gloo opcode: 0 or 1 data, 2 send ready, 3 receive ready"),
+    collective=("uint8", "1", "Gloo prefix: 2 all-gather, 4 all-reduce, 6 broadcast; other values as sent"),
+    tag=("uint32", "1", "sequence number of the collective in its group"),
+    nbytes=("uint64", "bytes", "payload length of the message, preamble not counted"),
+)
+
+HTTP = _schema(
+    "http",
+    ts_ns=("int64", "ns", "time of the segment that completed the element"),
+    tap=("uint16", "1", "tap index"),
+    frame=("uint64", "1", "frame number of that segment"),
+    flow=("uint32", "1", "flow id"),
+    way=("uint8", "1", "direction within the flow"),
+    src=("uint32", "1", "address id of the sender"),
+    dst=("uint32", "1", "address id of the receiver"),
+    kind=("uint8", "1", "1 request head, 2 response head, 3 chunk or body piece, 4 message end, 5 resynchronised"),
+    status=("uint16", "1", "response status code (kind 2), else 0"),
+    method=("uint8", "1", "request: 1 GET, 2 POST, 3 other; else 0"),
+    target=("uint32", "1", "request: id of the target path in the Directory, 0 where cut off; else 0"),
+    streaming=("uint8", "1", "response head: 1 = text/event-stream, 2 = not, 0 = unknown (cut off)"),
+    nbytes=("uint32", "bytes", "length of the piece (kind 3), content length (kinds 1 and 2, 0 unknown)"),
+    events=("uint16", "1", "server-sent events that ended in the piece (kind 3); 0 where cut off"),
+)
+
+RECORDS = _schema(
+    "records",
+    ts_ns=("int64", "ns", "time of the segment that carried the record's last byte"),
+    tap=("uint16", "1", "tap index"),
+    frame=("uint64", "1", "frame number of that segment"),
+    flow=("uint32", "1", "flow id"),
+    way=("uint8", "1", "direction within the flow"),
+    src=("uint32", "1", "address id of the sender"),
+    dst=("uint32", "1", "address id of the receiver"),
+    kind=("uint8", "1", "TLS content type: 20 change cipher, 21 alert, 22 handshake, 23 application data"),
+    nbytes=("uint32", "bytes", "record length"),
+)
+
+HOLES = _schema(
+    "holes",
+    ts_ns=("int64", "ns", "time at which the hole was declared"),
+    tap=("uint16", "1", "tap index"),
+    flow=("uint32", "1", "flow id"),
+    way=("uint8", "1", "direction within the flow"),
+    src=("uint32", "1", "address id of the sender"),
+    dst=("uint32", "1", "address id of the receiver"),
+    seq=("uint32", "1", "first missing sequence number"),
+    nbytes=("uint32", "bytes", "missing bytes"),
+)
+
+COUNTERS = _schema(
+    "counters",
+    ts_ns=("int64", "ns", "read time"),
+    entity=("uint32", "1", "entity id"),
+    name=("uint32", "1", "canonical name id"),
+    value=("float64", "as named", "value"),
+    kind=("uint8", "1", "1 counter32, 2 counter64, 3 gauge, 4 percent"),
+    side=("uint8", "1", "1 requester, 2 responder, 3 port"),
+)
+
+SAMPLES: tuple[Schema, ...] = (PACKETS, MESSAGES, HTTP, RECORDS, HOLES)
+"""The tables that a capture yields, in the order in which they are made."""

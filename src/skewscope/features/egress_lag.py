@@ -1,0 +1,159 @@
+"""How an endpoint's sends relate to the collective rounds of its host: lag, its spread, and round sizes.
+
+The lag (last round ended at the host -> piece out of the host) is the serving layer's own time: it does
+not move when rounds are slow, whoever slows them. Where a host runs no rounds that the tap can see,
+these columns are not known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, Slice
+from skewscope.core.tables import Array
+from skewscope.features.graph import GraphRows, grow
+from skewscope.features.host_rounds import HostRounds, Rounds
+from skewscope.features.rolling import Ring, Usual, grouped_quantile
+from skewscope.features.request_log import RequestLog
+
+if TYPE_CHECKING:
+    from skewscope.features.endpoint_pace import Pieces
+
+LATEST = 16
+"""Values that make "now"."""
+
+MIN_PREFILLS = 2
+"""Prefill rounds after which their usual size is taken into account."""
+
+MAX_HOSTS = 1 << 16
+
+LAG_COLUMNS = {
+    "egress_lag_s": FeatureColumn("s", "median of the latest lags from a round's end at the host to the piece out"),
+    "egress_lag_ref_s": FeatureColumn("s", "the usual lag, learned"),
+    "egress_lag_share": FeatureColumn("1", "growth of the median lag, in usual chunk gaps"),
+    "egress_jitter_share": FeatureColumn("1", "growth of the lag's spread (p90 - p10), in usual chunk gaps"),
+    "round_gap_ratio": FeatureColumn("1", "median of the host's latest gaps between rounds over the usual one"),
+    "round_gap_p90_ratio": FeatureColumn("1", "90th percentile of the latest gaps over the usual 90th percentile"),
+    "pause_size_ratio": FeatureColumn(
+        "1", "largest round within the longest common pause over the usual decode and prefill rounds, 0 = none ran"
+    ),
+}
+
+
+class EgressLag:
+    """Learns lag, its spread, and the sizes of decode and prefill rounds per endpoint."""
+
+    def __init__(self) -> None:
+        self._rounds = HostRounds()
+        self._lag, self._spread = Usual(), Usual()
+        self._round_gap, self._round_tail = Usual(), Usual()
+        self._decode, self._prefill = Ring(), Ring()
+        self._round_ns = np.zeros(0, dtype=np.int64)
+
+    def update(
+        self, slice_: Slice, graph: GraphRows, log: RequestLog, pieces: Pieces, usual: Array, pause_ns: Array,
+        columns: dict[str, Array],
+    ) -> dict[str, Array]:  # fmt: skip
+        """Return the columns, float64 (endpoints,).
+
+        `usual` float64 (endpoints,): usual chunk gap in s. `pause_ns` int64 (endpoints,): start of
+        the longest common pause; `columns` holds its length.
+        """
+        size = len(usual)
+        window_s = (slice_.end_ns - slice_.start_ns) / 1e9
+        host = np.array([address for address, _ in log.endpoints[:size]], dtype=np.int64)
+        fresh = self._rounds.absorb(slice_, graph)
+        self._reserve(size, len(slice_.directory.addresses))
+        self._learn_rounds(fresh, window_s)
+        before = self._sizes(pieces, host)
+        out = self._lags(pieces, before, size, usual, window_s)
+        out.update(self._regularity(host))
+        ends = pause_ns + (columns["common_pause_s"] * 1e9).astype(np.int64)
+        out["pause_size_ratio"] = self._pause_sizes(host, columns["pause_ratio"], pause_ns, ends)
+        self._learn_sizes(pieces, before)
+        return out
+
+    def _reserve(self, size: int, addresses: int) -> None:
+        for kept in (self._lag, self._spread, self._decode, self._prefill):
+            kept.reserve(size)
+        addresses = min(addresses, MAX_HOSTS)
+        self._round_gap.reserve(addresses)
+        self._round_tail.reserve(addresses)
+        self._round_ns = grow(self._round_ns, addresses, 0)
+
+    def _learn_rounds(self, fresh: Rounds, window_s: float) -> None:
+        host, end = fresh.host, fresh.end_ns
+        inside = host < len(self._round_ns)
+        host, end = host[inside], end[inside]
+        if not len(host):
+            return
+        head = np.concatenate(([True], host[1:] != host[:-1]))
+        before = np.where(head, self._round_ns[host], np.concatenate((end[:1], end[:-1])))
+        self._round_ns[host] = end
+        gap = (end - before) / 1e9
+        real = (before > 0) & (gap > 0)
+        self._round_gap.learn(host[real], gap[real], window_s)
+        hosts = np.unique(host[real])
+        self._round_tail.learn(hosts, self._round_gap.recent(hosts, 0.9, LATEST), window_s)
+
+    def _sizes(self, pieces: Pieces, host: Array) -> tuple[Array, Array]:
+        """Return, per piece, end and size of the host's last round before it (0 = none; of the last two)."""
+        rounds = self._rounds.recent
+        at = rounds.before(host[pieces.endpoint], pieces.ts)
+        if not len(rounds.host):
+            return np.zeros(len(at), dtype=np.int64), np.zeros(len(at))
+        end = np.where(at >= 0, rounds.end_ns[at], 0)
+        prior = np.maximum(at - 1, 0)
+        pair = np.where(rounds.host[prior] == rounds.host[at], rounds.nbytes[prior], 0.0)
+        return end, np.where(at >= 0, np.maximum(rounds.nbytes[at], pair), 0.0)
+
+    def _lags(
+        self, pieces: Pieces, before: tuple[Array, Array], size: int, usual: Array, window_s: float
+    ) -> dict[str, Array]:
+        lag = (pieces.ts - before[0]) / 1e9
+        known = (before[0] > 0) & (pieces.gap > 0)
+        rows, values = pieces.endpoint[known], lag[known]
+        self._lag.learn(rows, values, window_s)
+        touched = np.unique(rows)
+        spread = self._lag.recent(touched, 0.9) - self._lag.recent(touched, 0.1)
+        self._spread.learn(touched, spread, window_s)
+        every = np.arange(size)
+        mid = self._lag.recent(every, 0.5, LATEST)
+        now = self._lag.recent(every, 0.9) - self._lag.recent(every, 0.1)
+        standing = self._lag.known(every)
+        ref = np.where(standing, self._lag.value[:size], np.nan)
+        return {
+            "egress_lag_s": grouped_quantile(rows, values, 0.5, size),
+            "egress_lag_ref_s": ref,
+            "egress_lag_share": (mid - ref) / usual,
+            "egress_jitter_share": np.where(standing, now - self._spread.value[:size], np.nan) / usual,
+        }
+
+    def _regularity(self, host: Array) -> dict[str, Array]:
+        known = self._round_gap.known(host)
+        mid, tail = (self._round_gap.recent(host, q, LATEST) for q in (0.5, 0.9))
+        return {
+            "round_gap_ratio": np.where(known, mid / self._round_gap.value[host], np.nan),
+            "round_gap_p90_ratio": np.where(known, tail / self._round_tail.value[host], np.nan),
+        }
+
+    def _pause_sizes(self, host: Array, ratio: Array, start: Array, end: Array) -> Array:
+        """Return how far the largest round of each pause exceeds what is usual."""
+        out = np.where(self._round_gap.known(host), 0.0, np.nan)
+        for i in np.flatnonzero((ratio > 1.0) & ~np.isnan(out)):
+            row = np.array([i])
+            largest = self._rounds.recent.largest(int(host[i]), int(start[i]) + 1, int(end[i]))
+            usual = float(np.nan_to_num(self._decode.quantile(row, 0.9))[0])
+            if self._prefill.count(row)[0] >= MIN_PREFILLS:
+                usual = max(usual, float(self._prefill.quantile(row, 0.25)[0]))
+            out[i] = largest / usual if usual > 0 else 0.0
+        return out
+
+    def _learn_sizes(self, pieces: Pieces, before: tuple[Array, Array]) -> None:
+        sized = before[1] > 0
+        first = sized & (pieces.gap == 0)
+        later = sized & (pieces.gap > 0)
+        self._prefill.push(pieces.endpoint[first], before[1][first])
+        self._decode.push(pieces.endpoint[later], before[1][later])

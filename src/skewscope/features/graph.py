@@ -1,0 +1,204 @@
+"""Who talks to whom, seen from where: vantage of each flow end, roles and groups, all learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
+from skewscope.core.tables import Array, Table
+
+OWN_SHARE = 0.95
+"""Share of a tap's packets that must have a host at one end for the tap to be that host's own.
+Broadcasts and a neighbour's flooded frames make up the rest."""
+
+MAX_TRACKED_ADDRESSES = 1 << 16
+
+
+@dataclass
+class GraphRows(FeatureRows):
+    """Rows per host, and the learned structure that other features index by id."""
+
+    own_tap: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    """int32 (addresses,): the host's own tap, -1 = none."""
+    vantage: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int32))
+    """int32 (flows, 2): tap from which each end of a flow is judged, -1 = flow not seen yet."""
+    ends: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    """int64 (flows, 2): address id of each end."""
+    server: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
+    """int8 (flows,): which end serves HTTP (0 or 1), -1 = unknown."""
+    member: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    """int32 (addresses,): id of the collective group that the host belongs to, -1 = none."""
+    groups: dict[int, list[int]] = field(default_factory=dict)
+    """Group id -> address ids of the members, ascending."""
+    collective: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """bool (flows,): flow carries collective traffic."""
+
+
+def grow(array: Array, size: int, fill: float) -> Array:
+    """Return the array, enlarged along its first axis to at least `size` rows of `fill`."""
+    if len(array) >= size:
+        return array
+    bigger = np.full((max(size, 2 * len(array), 64), *array.shape[1:]), fill, dtype=array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+class Graph:
+    """Learns hosts, vantage points, roles and collective groups from traffic alone."""
+
+    SPEC = FeatureSpec(
+        "host",
+        "traffic of a host at its own tap, or at the best tap that sees it",
+        {
+            "rx_bytes": FeatureColumn("bytes", "bytes received in the window"),
+            "tx_bytes": FeatureColumn("bytes", "bytes sent in the window"),
+            "rx_packets": FeatureColumn("1", "packets received in the window"),
+            "tx_packets": FeatureColumn("1", "packets sent in the window"),
+        },
+    )
+    NEEDS: Sequence[str] = ()
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((0, 0), dtype=np.int64)  # (addresses, taps) packets
+        self._tap_packets = np.zeros(0, dtype=np.int64)
+        self._own = np.zeros(0, dtype=np.int32)
+        self._first = np.zeros(0, dtype=np.int32)
+        self._second = np.zeros(0, dtype=np.int32)
+        self._ends = np.zeros((0, 2), dtype=np.int64)
+        self._vantage = np.zeros((0, 2), dtype=np.int32)
+        self._server = np.zeros(0, dtype=np.int8)
+        self._collective = np.zeros(0, dtype=np.bool_)
+        self._member = np.zeros(0, dtype=np.int32)
+        self._groups: dict[int, list[int]] = {}
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> GraphRows:
+        """Absorb one slice."""
+        packets = slice_.tables["packets"]
+        self._reserve(slice_, len(slice_.directory.taps))
+        if len(packets):
+            self._learn_taps(packets)
+            self._learn_flows(packets)
+        self._learn_servers(slice_.tables["http"])
+        self._learn_groups(slice_.tables["messages"])
+        return self._rows(slice_)
+
+    def _reserve(self, slice_: Slice, taps: int) -> None:
+        addresses, flows = len(slice_.directory.addresses), len(slice_.directory.flows)
+        tracked = min(addresses, MAX_TRACKED_ADDRESSES)
+        if self._counts.shape[1] < taps:
+            wider = np.zeros((len(self._counts), taps), dtype=np.int64)
+            wider[:, : self._counts.shape[1]] = self._counts
+            self._counts = wider
+            self._tap_packets = grow(self._tap_packets, taps, 0)
+        self._counts = grow(self._counts, tracked, 0)
+        self._own = grow(self._own, addresses, -1)
+        self._member = grow(self._member, addresses, -1)
+        self._first = grow(self._first, flows, -1)
+        self._second = grow(self._second, flows, -1)
+        self._ends = grow(self._ends, flows, 0)
+        self._vantage = grow(self._vantage, flows, -1)
+        self._server = grow(self._server, flows, -1)
+        self._collective = grow(self._collective, flows, 0)
+
+    def _learn_taps(self, packets: Table) -> None:
+        taps, width = packets["tap"].astype(np.int64), self._counts.shape[1]
+        for side in ("src", "dst"):
+            ids = packets[side].astype(np.int64)
+            known = (ids > 0) & (ids < len(self._counts))
+            counted = np.bincount(ids[known] * width + taps[known], minlength=0)
+            cells = np.flatnonzero(counted)
+            self._counts[cells // width, cells % width] += counted[cells]
+        named = packets["src"] > 0
+        self._tap_packets[:width] += np.bincount(taps[named], minlength=width)[:width]
+        share = self._counts / np.maximum(self._tap_packets[:width], 1)
+        best = share.argmax(axis=1)
+        own = np.where(share[np.arange(len(share)), best] >= OWN_SHARE, best, -1).astype(np.int32)
+        own[0] = -1
+        if not np.array_equal(own, self._own[: len(own)]):
+            self._own[: len(own)] = own
+            self._choose(np.flatnonzero(self._first >= 0))
+
+    def _learn_flows(self, packets: Table) -> None:
+        flow = packets["flow"].astype(np.int64)
+        key = flow * 65536 + packets["tap"]
+        unique, at = np.unique(key, return_index=True)
+        flows, taps = unique // 65536, (unique % 65536).astype(np.int32)
+        rows = at[flows > 0]
+        way = packets["way"][rows].astype(np.int64)
+        self._ends[flow[rows], way] = packets["src"][rows]
+        self._ends[flow[rows], 1 - way] = packets["dst"][rows]
+        flows, taps = flows[flows > 0], taps[unique // 65536 > 0]
+        new = (self._first[flows] < 0) | ((self._first[flows] != taps) & (self._second[flows] < 0))
+        if not new.any():
+            return
+        for f, tap in zip(flows[new], taps[new], strict=True):
+            if self._first[f] < 0:
+                self._first[f] = tap
+            elif self._first[f] != tap and self._second[f] < 0:
+                self._second[f] = tap
+        self._choose(np.unique(flows[new]))
+
+    def _choose(self, flows: Array) -> None:
+        """Pick, for both ends of some flows, the end's own tap where it sees the flow."""
+        for end in (0, 1):
+            own = self._own[self._ends[flows, end]]
+            seen = (own >= 0) & ((own == self._first[flows]) | (own == self._second[flows]))
+            self._vantage[flows, end] = np.where(seen, own, self._first[flows])
+
+    def _learn_servers(self, http: Table) -> None:
+        requests, responses = http["kind"] == 1, http["kind"] == 2
+        self._server[http["flow"][requests]] = 1 - http["way"][requests]
+        self._server[http["flow"][responses]] = http["way"][responses]
+
+    def _learn_groups(self, messages: Table) -> None:
+        flows = np.unique(messages["flow"])
+        new = flows[~self._collective[flows]] if len(flows) else flows
+        if not len(new):
+            return
+        self._collective[new] = True
+        for f in new:
+            a, b = int(self._ends[f, 0]), int(self._ends[f, 1])
+            ga, gb = int(self._member[a]), int(self._member[b])
+            members = sorted(set(self._groups.pop(ga, [a])) | set(self._groups.pop(gb, [b])))
+            self._groups[members[0]] = members
+            self._member[members] = members[0]
+
+    def _rows(self, slice_: Slice) -> GraphRows:
+        packets = slice_.tables["packets"]
+        hosts, columns = self._traffic(packets)
+        keys = [slice_.directory.addresses[h] for h in hosts]
+        return GraphRows(
+            "host",
+            keys,
+            columns,
+            own_tap=self._own,
+            vantage=self._vantage,
+            ends=self._ends,
+            server=self._server,
+            member=self._member,
+            groups=self._groups,
+            collective=self._collective,
+        )
+
+    def _traffic(self, packets: Table) -> tuple[Array, dict[str, Array]]:
+        flow, way, tap = packets["flow"], packets["way"].astype(np.int64), packets["tap"]
+        out = self._vantage[flow, way] == tap
+        into = self._vantage[flow, 1 - way] == tap
+        size = packets["wire_bytes"].astype(np.float64)
+        top = len(self._own)
+        tx_n = np.bincount(packets["src"][out], minlength=top)
+        rx_n = np.bincount(packets["dst"][into], minlength=top)
+        hosts = np.flatnonzero((tx_n + rx_n) * (np.arange(top) > 0))
+        columns = {
+            "rx_bytes": np.bincount(packets["dst"][into], size[into], minlength=top)[hosts],
+            "tx_bytes": np.bincount(packets["src"][out], size[out], minlength=top)[hosts],
+            "rx_packets": rx_n[hosts].astype(np.float64),
+            "tx_packets": tx_n[hosts].astype(np.float64),
+        }
+        return hosts, columns
+
+
+FEATURE = Graph

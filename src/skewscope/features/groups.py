@@ -1,0 +1,124 @@
+"""Pace of a collective group: round intervals, their reference, message size, silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.core.tables import Array
+from skewscope.features.graph import GraphRows
+from skewscope.features.reference import Reference
+from skewscope.features.rounds import RoundRows
+
+IDLE_RATIO = 20.0
+"""An interval this many times the longest usual one is a stop or an idle time, not a slow round."""
+
+
+@dataclass
+class GroupRows(FeatureRows):
+    """Rows per group; pace by group id for features that normalise by it."""
+
+    round_s: dict[int, float] = field(default_factory=dict)
+    """Group id -> usual time per round (s): one step's time over its rounds."""
+    longest_s: dict[int, float] = field(default_factory=dict)
+    """Group id -> longest usual interval between rounds (s)."""
+
+
+class Groups:
+    """Per group and window: how fast it steps against how fast it usually steps."""
+
+    SPEC = FeatureSpec(
+        "group",
+        "a collective group as a whole",
+        {
+            "rounds": FeatureColumn("1", "rounds that began in the window"),
+            "interval_s": FeatureColumn("s", "mean time from round to round"),
+            "interval_ref_s": FeatureColumn("s", "its reference, by kind of round"),
+            "slowdown_ratio": FeatureColumn("1", "time the rounds took over the time such rounds usually take"),
+            "longest_ref_s": FeatureColumn("s", "longest usual interval"),
+            "message_bytes": FeatureColumn("bytes", "median largest message of the rounds"),
+            "message_max_bytes": FeatureColumn("bytes", "largest message of the rounds"),
+            "message_ref_bytes": FeatureColumn("bytes", "median message so far (decode, as most rounds are)"),
+            "silence_s": FeatureColumn("s", "time since the group's last message"),
+            "silence_ratio": FeatureColumn("1", "the same over the longest usual interval"),
+            "members": FeatureColumn("1", "members of the group"),
+        },
+    )
+    NEEDS: Sequence[str] = ("host", "round")
+
+    def __init__(self) -> None:
+        self._intervals = Reference()
+        self._kinds: dict[int, dict[tuple[int, int], int]] = {}
+        self._last_entry: dict[int, tuple[int, tuple[int, int]]] = {}
+        self._sizes = Reference()
+        self._last_message: dict[int, int] = {}
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> GroupRows:
+        """Absorb one slice."""
+        graph = cast(GraphRows, others["host"])
+        rounds = cast(RoundRows, others["round"])
+        ids = sorted(graph.groups)
+        columns = {name: nan_rows(len(ids)) for name in self.SPEC.columns}
+        onset = {"silence_ratio": np.zeros(len(ids), dtype=np.int64)}
+        result = GroupRows("group", [slice_.directory.addresses[g] for g in ids], columns, onset)
+        for i, g in enumerate(ids):
+            self._pace(i, g, rounds, columns)
+            members = graph.groups[g]
+            last = max((rounds.last_out.get(m, 0) for m in members), default=0)
+            round_s, longest = self._usual(g)
+            columns["members"][i] = len(members)
+            columns["longest_ref_s"][i] = longest
+            if last:
+                columns["silence_s"][i] = max(0, slice_.end_ns - last) / 1e9
+                columns["silence_ratio"][i] = columns["silence_s"][i] / longest
+                onset["silence_ratio"][i] = last
+            if np.isfinite(round_s):
+                result.round_s[g] = round_s
+                result.longest_s[g] = longest
+        return result
+
+    def _pace(self, i: int, g: int, rows: RoundRows, columns: dict[str, Array]) -> None:
+        r = rows.rounds
+        at = r.start[r.group[r.start] == g] if len(r) else np.zeros(0, dtype=np.int64)
+        columns["rounds"][i] = len(at)
+        if not len(at):
+            return
+        took = usual = 0.0
+        counted = 0
+        for row in at:
+            entry, kind = int(r.entry[row]), (int(r.key[row] >> 32), int(r.previous[row] >> 32))
+            before = self._last_entry.get(g)
+            self._last_entry[g] = (entry, kind)
+            if before is None:
+                continue
+            interval = (entry - before[0]) / 1e9
+            key = (g, kind)
+            reference, scale = self._intervals.get(key)
+            if np.isfinite(reference) and interval < IDLE_RATIO * self._usual(g)[1]:
+                took, usual, counted = took + interval, usual + reference, counted + 1
+            self._intervals.learn(key, np.array([interval]), 0.05 * reference if reference > 0 else interval)
+            self._kinds.setdefault(g, {})[kind] = self._kinds.get(g, {}).get(kind, 0) + 1
+        if counted:
+            columns["interval_s"][i], columns["interval_ref_s"][i] = took / counted, usual / counted
+            columns["slowdown_ratio"][i] = took / usual
+        sizes = np.array([r.largest[row] for row in at], dtype=np.float64)
+        columns["message_bytes"][i], columns["message_max_bytes"][i] = np.median(sizes), sizes.max()
+        self._sizes.learn(g, sizes, float("inf"))
+        columns["message_ref_bytes"][i] = self._sizes.get(g)[0]
+
+    def _usual(self, g: int) -> tuple[float, float]:
+        """Return the usual time per round and the longest usual interval (s), NaN while unknown."""
+        counts = self._kinds.get(g, {})
+        known = [(n, self._intervals.get((g, kind))[0]) for kind, n in counts.items()]
+        known = [(n, value) for n, value in known if np.isfinite(value)]
+        total = sum(n for n, _ in known)
+        if not total:
+            return float("nan"), float("nan")
+        return sum(n * value for n, value in known) / total, max(v for n, v in known if n >= 0.05 * total)
+
+
+FEATURE = Groups

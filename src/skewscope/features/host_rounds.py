@@ -1,0 +1,92 @@
+"""Collective rounds as one host's own tap shows them: when each ended there and how large it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skewscope.core.features import Slice
+from skewscope.core.tables import Array, Table
+from skewscope.features.graph import GraphRows
+
+BROADCAST = 6
+"""Gloo prefix of a broadcast: it opens a step (the tokens of the step), so it is not the round that
+the step's output waits for."""
+
+DATA_KINDS = 1
+"""Gloo opcodes 0 and 1 carry data; 2 and 3 announce readiness."""
+
+KEEP_NS = 3_000_000_000
+"""Rounds kept for pauses: longer ones are judged by their last three seconds."""
+
+MAX_KEPT = 1 << 16
+
+
+@dataclass
+class Rounds:
+    """Rounds in order of (host, end): int64 arrays of shape (n,), bytes float64."""
+
+    host: Array
+    end_ns: Array
+    nbytes: Array
+
+    def take(self, rows: Array) -> Rounds:
+        """Return some of the rounds."""
+        return Rounds(self.host[rows], self.end_ns[rows], self.nbytes[rows])
+
+    def before(self, host: Array, ts_ns: Array) -> Array:
+        """Return the index of each host's last round that ended at or before its time, -1 = none."""
+        if not len(self.host):
+            return np.full(len(host), -1, dtype=np.int64)
+        low = min(int(self.end_ns.min()), int(ts_ns.min()) if len(ts_ns) else 0)
+        key = (self.host << 40) + ((self.end_ns - low) >> 7)  # 128 ns steps: 2**40 of them are 39 hours
+        at = np.searchsorted(key, (host << 40) + ((ts_ns - low) >> 7), side="right") - 1
+        return np.where((at >= 0) & (self.host[np.maximum(at, 0)] == host), at, -1)
+
+    def largest(self, host: int, start_ns: int, end_ns: int) -> float:
+        """Return the largest round of a host that ended within [start, end], 0 = none ran."""
+        inside = (self.host == host) & (self.end_ns >= start_ns) & (self.end_ns <= end_ns)
+        return float(self.nbytes[inside].max()) if inside.any() else 0.0
+
+
+class HostRounds:
+    """Keeps the last seconds of rounds of every host."""
+
+    def __init__(self) -> None:
+        self.recent = Rounds(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+    def absorb(self, slice_: Slice, graph: GraphRows) -> Rounds:
+        """Take one slice; return its rounds. A round cut by the slice's edge gives two rows."""
+        messages = slice_.tables["messages"]
+        data = (messages["kind"] <= DATA_KINDS) & (messages["collective"] != BROADCAST)
+        new = _rounds(messages.take(data), graph)
+        old = self.recent
+        joined = Rounds(
+            np.concatenate((old.host, new.host)),
+            np.concatenate((old.end_ns, new.end_ns)),
+            np.concatenate((old.nbytes, new.nbytes)),
+        )
+        kept = np.flatnonzero(joined.end_ns >= slice_.end_ns - KEEP_NS)[-MAX_KEPT:]
+        joined = joined.take(kept)
+        self.recent = joined.take(np.lexsort((joined.end_ns, joined.host)))
+        return new
+
+
+def _rounds(messages: Table, graph: GraphRows) -> Rounds:
+    flow, way, tap = messages["flow"].astype(np.int64), messages["way"].astype(np.int64), messages["tap"]
+    sent = graph.vantage[flow, way] == tap
+    received = graph.vantage[flow, 1 - way] == tap
+    host = np.concatenate((messages["src"][sent], messages["dst"][received])).astype(np.int64)
+    if not len(host):
+        return Rounds(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    rows = np.concatenate((np.flatnonzero(sent), np.flatnonzero(received)))
+    end = np.maximum(messages["ts_ns"], messages["end_ns"])[rows]
+    key = (host << 40) + (messages["collective"].astype(np.int64)[rows] << 32) + messages["tag"].astype(np.int64)[rows]
+    unique, inverse = np.unique(key, return_inverse=True)
+    last = np.zeros(len(unique), dtype=np.int64)
+    size = np.zeros(len(unique))
+    np.maximum.at(last, inverse, end)
+    np.maximum.at(size, inverse, messages["nbytes"][rows].astype(np.float64))
+    found = Rounds(unique >> 40, last, size)
+    return found.take(np.lexsort((found.end_ns, found.host)))

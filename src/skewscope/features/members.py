@@ -1,0 +1,195 @@
+"""Work model of each member: how much longer than its peers, and than usual, it held a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.core.tables import Array
+from skewscope.features import tcp_kernel as t
+from skewscope.features.graph import GraphRows
+from skewscope.features.groups import GroupRows
+from skewscope.features.reference import Reference
+from skewscope.features.rounds import RoundRows, Rounds
+from skewscope.features.transport import PairRows
+
+LATE_SHARE = 0.25
+"""A member is late in a round when its excess is at least this share of the group's usual time per
+round: less costs under a quarter of a round and is within the 5-15 % spread of accelerators."""
+
+LATE_SCALES = 6.0
+"""... and this many of its own scales, so that a noisy member needs more."""
+
+MASK_NS = 400_000_000
+"""How long a copy sent again keeps masking its sender's gaps: two least retransmission timers."""
+
+
+class Members:
+    """Per member and window: its excess over peers at equal work, and what is usual for it.
+
+    The excess of a round is (own time + time inside) less the median of the other members' in the
+    same round: the message size, the phase and common noise are the same for all and cancel. The
+    member's usual excess (a fixed order of entry is normal) is learned per kind of round and taken
+    off. Gaps in which the member had a copy of its own data under way again are left out: those
+    are the network's.
+    """
+
+    SPEC = FeatureSpec(
+        "member",
+        "a member of a collective group",
+        {
+            "rounds": FeatureColumn("1", "rounds judged"),
+            "late_rounds": FeatureColumn("1", "rounds in which it was late beyond what is usual for it"),
+            "excess_s": FeatureColumn("s", "mean excess over what is usual for it"),
+            "excess_max_s": FeatureColumn("s", "largest such excess"),
+            "excess_ratio": FeatureColumn("1", "mean excess over the usual time per round"),
+            "pause_ratio": FeatureColumn("1", "largest excess over the longest usual interval"),
+            "peer_excess_s": FeatureColumn("s", "mean excess over its peers, usual or not"),
+            "peer_ratio": FeatureColumn("1", "the same over the usual time per round"),
+            "own_s": FeatureColumn("s", "median own time"),
+            "own_ref_s": FeatureColumn("s", "its reference"),
+            "peers_own_s": FeatureColumn("s", "median own time of the other members in the same rounds"),
+            "inside_s": FeatureColumn("s", "largest time inside a round"),
+            "wait_s": FeatureColumn("s", "mean time from its entry to the last member's entry"),
+            "masked": FeatureColumn("1", "rounds left out because its data was under way again"),
+        },
+    )
+    NEEDS: Sequence[str] = ("host", "pair", "round", "group")
+
+    def __init__(self) -> None:
+        self._usual = Reference()
+        self._own = Reference()
+        self._resent: dict[int, list[int]] = {}
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
+        """Absorb one slice."""
+        graph = cast(GraphRows, others["host"])
+        groups = cast(GroupRows, others["group"])
+        rounds = cast(RoundRows, others["round"]).rounds
+        self._note_resent(slice_, graph, cast(PairRows, others["pair"]))
+        members = [m for g in sorted(graph.groups) for m in graph.groups[g]]
+        columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
+        onset = {"excess_max_s": np.zeros(len(members), dtype=np.int64)}
+        onset["late_rounds"] = np.zeros(len(members), dtype=np.int64)
+        frames = {"excess_max_s": np.full((len(members), 2), -1, dtype=np.int64)}
+        keys = [slice_.directory.addresses[m] for m in members]
+        rows = FeatureRows("member", keys, columns, onset, frames)
+        if len(rounds):
+            excess, peers_own, wait, masked = self._excess(rounds)
+            for i, m in enumerate(members):
+                mine = np.flatnonzero(rounds.member == m)
+                if len(mine):
+                    g = int(graph.member[m])
+                    self._judge(rows, i, m, groups, g, rounds, mine, excess, masked)
+                    self._describe(rows, i, m, rounds, mine, peers_own, wait)
+        return rows
+
+    def _note_resent(self, slice_: Slice, graph: GraphRows, pairs: PairRows) -> None:
+        sent_again = pairs.events[pairs.events[:, 0] == t.E_RESENT]
+        for lane, ts in sent_again[:, 1:3]:
+            self._resent.setdefault(int(graph.ends[lane // 2, lane % 2]), []).append(int(ts))
+        horizon = slice_.start_ns - 20 * MASK_NS
+        for host in list(self._resent):
+            self._resent[host] = [ts for ts in self._resent[host] if ts > horizon]
+
+    def _excess(self, r: Rounds) -> tuple[Array, Array, Array, Array]:
+        """Return per row: excess over peers (s, NaN unknown), peers' own (s), wait (s), masked."""
+        n = len(r.group)
+        masked = np.zeros(n, dtype=np.bool_)
+        own = np.where(r.own > 0, r.own / 1e9, np.nan)
+        inside = r.inside / 1e9
+        for host, times in self._resent.items():
+            mine = np.flatnonzero(r.member == host)
+            if len(times) and len(mine):
+                ts = np.array(times)
+                own_hit = _overlaps(r.own_from[mine], r.entry[mine], ts)
+                in_hit = _overlaps(r.inside_end[mine] - r.inside[mine], r.inside_end[mine], ts)
+                own[mine[own_hit]] = np.nan
+                inside[mine[in_hit]] = np.nan
+                masked[mine] = own_hit | in_hit
+        own[r.root == 1] = np.nan
+        busy = own + inside
+        excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
+        bounds = np.append(r.start, n)
+        for lo, hi in zip(bounds[:-1], bounds[1:], strict=True):
+            if hi - lo < 2:
+                continue
+            part, part_own = busy[lo:hi], own[lo:hi]
+            wait[lo:hi] = (r.entry[lo:hi].max() - r.entry[lo:hi]) / 1e9
+            for j in range(hi - lo):
+                rest = np.delete(part, j)
+                rest = rest[np.isfinite(rest)]
+                if len(rest):
+                    excess[lo + j] = part[j] - np.median(rest)
+                    peers = np.delete(part_own, j)
+                    peers_own[lo + j] = np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
+        return excess, peers_own, wait, masked
+
+    def _judge(
+        self, rows: FeatureRows, i: int, m: int, groups: GroupRows, g: int, r: Rounds, mine: Array,
+        excess: Array, masked: Array,
+    ) -> None:  # fmt: skip
+        c = rows.columns
+        round_s, longest = groups.round_s.get(g, np.nan), groups.longest_s.get(g, np.nan)
+        known = mine[np.isfinite(excess[mine])]
+        c["masked"][i] = np.count_nonzero(masked[mine])
+        if not len(known) or not np.isfinite(round_s):
+            return
+        beyond = np.full(len(known), np.nan)
+        late = np.zeros(len(known), dtype=np.bool_)
+        for kind in np.unique(r.key[known] >> 32):
+            part = np.flatnonzero(r.key[known] >> 32 == kind)
+            key = (m, int(kind))
+            usual, scale = self._usual.get(key)
+            if np.isfinite(usual):
+                beyond[part] = excess[known[part]] - usual
+                late[part] = beyond[part] > max(LATE_SCALES * scale, LATE_SHARE * round_s)
+            self._usual.learn(key, excess[known[part]], 0.25 * LATE_SHARE * round_s)
+        c["peer_excess_s"][i] = excess[known].mean()
+        c["peer_ratio"][i] = c["peer_excess_s"][i] / round_s
+        judged = np.isfinite(beyond)
+        if not judged.any():
+            return
+        top = known[np.nanargmax(beyond)]
+        c["rounds"][i], c["late_rounds"][i] = judged.sum(), late.sum()
+        c["excess_s"][i], c["excess_max_s"][i] = np.nanmean(beyond), np.nanmax(beyond)
+        c["excess_ratio"][i] = c["excess_s"][i] / round_s
+        c["pause_ratio"][i] = c["excess_max_s"][i] / longest
+        rows.onset_ns["excess_max_s"][i] = _began(r, top)
+        if late.any():
+            rows.onset_ns["late_rounds"][i] = _began(r, known[np.flatnonzero(late)[0]])
+        frame = r.frame[top] if r.own[top] >= r.inside[top] else r.inside_frame[top]
+        rows.frames["excess_max_s"][i] = frame >> 48, frame & 0xFFFFFFFFFFFF
+
+    def _describe(
+        self, rows: FeatureRows, i: int, m: int, r: Rounds, mine: Array, peers_own: Array, wait: Array
+    ) -> None:
+        c = rows.columns
+        own = r.own[mine][(r.own[mine] > 0) & (r.root[mine] == 0)] / 1e9
+        if len(own):
+            self._own.learn(m, own, float(np.median(own)))
+            c["own_s"][i], c["own_ref_s"][i] = np.median(own), self._own.get(m)[0]
+        peers = peers_own[mine]
+        if np.isfinite(peers).any():
+            c["peers_own_s"][i] = np.nanmedian(peers)
+        c["inside_s"][i] = r.inside[mine].max() / 1e9
+        if np.isfinite(wait[mine]).any():
+            c["wait_s"][i] = np.nanmean(wait[mine])
+
+
+def _began(r: Rounds, row: int) -> int:
+    """Return when the longer of the two gaps of a row began (ns)."""
+    if r.own[row] >= r.inside[row]:
+        return int(r.own_from[row])
+    return int(r.inside_end[row] - r.inside[row])
+
+
+def _overlaps(lo: Array, hi: Array, ts: Array) -> Array:
+    """Return whether a masked time [ts, ts + MASK_NS) touches [lo, hi); shapes (n,), (n,), (m,)."""
+    return np.any((ts[None, :] < hi[:, None]) & (ts[None, :] + MASK_NS > lo[:, None]), axis=1)
+
+
+FEATURE = Members

@@ -1,0 +1,205 @@
+"""Collective rounds per group, joined over the members' own taps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
+from skewscope.core.tables import Array
+from skewscope.features import round_kernel as k
+from skewscope.features.graph import GraphRows, grow
+
+WAIT_NS = 1_000_000_000
+"""A round that some member never reported is given up after this long (ten slices)."""
+
+MAX_MEMBERS = 1 << 14
+
+
+@dataclass
+class Rounds:
+    """Closed rounds in long form, one row per (round, member), sorted by round; int64 columns of
+    shape (n,), times in ns. `start` marks the first row of each round."""
+
+    group: Array
+    key: Array
+    member: Array
+    entry: Array
+    own: Array
+    own_from: Array
+    inside: Array
+    inside_end: Array
+    last_in: Array
+    end: Array
+    largest: Array
+    data: Array
+    previous: Array
+    frame: Array
+    inside_frame: Array
+    root: Array
+    start: Array
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @staticmethod
+    def of(rows: Array) -> Rounds:
+        """Build from work rows int64 (n, W): group, entry of the round, done row, root flag."""
+        r = 3
+        at = {
+            name: rows[:, r + col]
+            for name, col in (
+                ("key", k.KEY), ("entry", k.FIRST_OUT), ("own", k.OWN), ("own_from", k.OWN_FROM),
+                ("inside", k.INSIDE), ("inside_end", k.INSIDE_END), ("last_in", k.LAST_IN),
+                ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("previous", k.PREVIOUS),
+                ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
+            )
+        }  # fmt: skip
+        group, key = rows[:, 0], at["key"]
+        fresh = np.ones(len(rows), dtype=np.bool_)
+        fresh[1:] = (group[1:] != group[:-1]) | (key[1:] != key[:-1])
+        return Rounds(group=group, member=rows[:, 2], root=rows[:, 1], start=np.flatnonzero(fresh), **at)
+
+
+@dataclass
+class RoundRows(FeatureRows):
+    """Rows per group (see SPEC), the closed rounds of the window, and how far each member is."""
+
+    rounds: Rounds = field(default_factory=lambda: Rounds.of(np.zeros((0, 3 + k.R_COLUMNS), dtype=np.int64)))
+    last_out: dict[int, int] = field(default_factory=dict)
+    """Address id of a member -> time of its last collective message out (ns)."""
+    last_in: dict[int, int] = field(default_factory=dict)
+    """The same for messages in."""
+
+
+class RoundFeature:
+    """Turns framed messages into rounds with own time and time inside per member."""
+
+    SPEC = FeatureSpec(
+        "round",
+        "closed rounds of a collective group in the window",
+        {
+            "rounds": FeatureColumn("1", "rounds closed"),
+            "bytes": FeatureColumn("bytes", "data bytes that its members sent in them"),
+        },
+    )
+    NEEDS: Sequence[str] = ("host",)
+
+    def __init__(self) -> None:
+        self._index = np.zeros(0, dtype=np.int32)  # address id -> member row + 1
+        self._address: list[int] = []
+        self._rounds = np.zeros((0, k.OPEN, k.R_COLUMNS), dtype=np.int64)
+        self._members = np.zeros((0, k.M_COLUMNS), dtype=np.int64)
+        self._waiting = np.zeros((0, 1 + k.R_COLUMNS), dtype=np.int64)
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> RoundRows:
+        """Absorb one slice."""
+        graph = cast(GraphRows, others["host"])
+        self._learn(slice_, graph)
+        events = self._events(slice_, graph)
+        done = np.zeros((len(events) + 1, 1 + k.R_COLUMNS), dtype=np.int64)
+        count = k.absorb(events, self._rounds, self._members, done)
+        rounds = self._join(slice_, graph, done[:count])
+        groups = np.unique(rounds.group) if len(rounds) else np.zeros(0, dtype=np.int64)
+        names = slice_.directory.addresses
+        starts = rounds.group[rounds.start] if len(rounds) else groups
+        columns = {
+            "rounds": np.array([np.count_nonzero(starts == g) for g in groups], dtype=np.float64),
+            "bytes": np.array([rounds.data[rounds.group == g].sum() for g in groups], dtype=np.float64),
+        }
+        state = self._members
+        return RoundRows(
+            "round",
+            [names[g] for g in groups],
+            columns,
+            rounds=rounds,
+            last_out={a: int(state[i, k.M_LAST_OUT]) for i, a in enumerate(self._address)},
+            last_in={a: int(state[i, k.M_LAST_IN]) for i, a in enumerate(self._address)},
+        )
+
+    def _learn(self, slice_: Slice, graph: GraphRows) -> None:
+        self._index = grow(self._index, len(slice_.directory.addresses), 0)
+        messages = slice_.tables["messages"]
+        for address in np.unique(np.concatenate([messages["src"], messages["dst"]])):
+            if self._index[address] == 0 and len(self._address) < MAX_MEMBERS:
+                self._address.append(int(address))
+                self._index[address] = len(self._address)
+        old = len(self._rounds)
+        if old < len(self._address):
+            self._rounds = grow(self._rounds, len(self._address), 0)
+            self._rounds[old:, :, k.KEY] = -1
+            self._members = grow(self._members, len(self._address), 0)
+            self._members[old:, k.M_CURRENT] = -1
+
+    def _events(self, slice_: Slice, graph: GraphRows) -> Array:
+        """Return the event rows of both ends of each message, at each end's vantage."""
+        m = slice_.tables["messages"]
+        flow, way = m["flow"].astype(np.int64), m["way"].astype(np.int64)
+        key = (m["collective"].astype(np.int64) << 32) | m["tag"]
+        frame = m["frame"].astype(np.int64) | (m["tap"].astype(np.int64) << 48)
+        parts = []
+        for out, side, end in ((1, "src", way), (0, "dst", 1 - way)):
+            seen = graph.vantage[flow, end] == m["tap"]
+            parts.append(_event_rows(m["ts_ns"], self._index[m[side]], out, key, m["nbytes"], frame, seen))
+        p = slice_.tables["packets"]
+        flow, way = p["flow"].astype(np.int64), p["way"].astype(np.int64)
+        group = graph.member[p["dst"]]
+        inner = (group >= 0) & (graph.member[p["src"]] == group)
+        asked = graph.server[flow] == 1 - way
+        seen = (p["payload_bytes"] > 0) & ~graph.collective[flow] & (flow > 0) & (inner | asked)
+        seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
+        none = np.full(len(p), -1, dtype=np.int64)
+        parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, none, p["payload_bytes"], none, seen))
+        rows = np.concatenate(parts)
+        return rows[np.argsort(rows[:, k.V_TS], kind="stable")]
+
+    def _join(self, slice_: Slice, graph: GraphRows, done: Array) -> Rounds:
+        waiting = np.concatenate([self._waiting, done])
+        # Rounds that a member never entered (it only listened) or that began before the capture.
+        waiting = waiting[waiting[:, 1 + k.FIRST_OUT] > 0]
+        if not len(waiting):
+            self._waiting = waiting
+            return Rounds.of(np.zeros((0, 3 + k.R_COLUMNS), dtype=np.int64))
+        address = np.array(self._address, dtype=np.int64)[waiting[:, 0]]
+        group = graph.member[address].astype(np.int64)
+        key = waiting[:, 1 + k.KEY]
+        order = np.lexsort((waiting[:, 1 + k.FIRST_OUT], key, group))
+        waiting, address, group, key = waiting[order], address[order], group[order], key[order]
+        fresh = np.ones(len(waiting), dtype=np.bool_)
+        fresh[1:] = (group[1:] != group[:-1]) | (key[1:] != key[:-1])
+        number = np.cumsum(fresh) - 1
+        size = np.bincount(number)
+        full = np.array([len(graph.groups.get(int(g), [])) for g in group[fresh]])
+        newest = np.zeros(len(size), dtype=np.int64)
+        np.maximum.at(newest, number, waiting[:, 1 + k.LAST_EVENT])
+        ready = (size >= full) | (newest < slice_.end_ns - WAIT_NS) | slice_.last
+        out = ready[number]
+        self._waiting = waiting[~out]
+        # A broadcast's root sends data and takes none: its role in the round differs.
+        root = (waiting[:, 1 + k.DATA_OUT] > 0) & (waiting[:, 1 + k.DATA_IN] == 0)
+        rows = np.concatenate(
+            [group[:, None], root[:, None].astype(np.int64), address[:, None], waiting[:, 1:]], axis=1
+        )[out]
+        first = np.zeros(len(size), dtype=np.int64)
+        first[number[::-1]] = waiting[::-1, 1 + k.FIRST_OUT]
+        by_time = np.lexsort((rows[:, 3 + k.FIRST_OUT], key[out], first[number][out], group[out]))
+        return Rounds.of(rows[by_time])
+
+
+def _event_rows(
+    ts: Array, member: Array, out: int, key: Array, size: Array, frame: Array, keep: Array
+) -> Array:
+    rows = np.empty((int(np.count_nonzero(keep)), k.V_COLUMNS), dtype=np.int64)
+    rows[:, k.V_TS] = ts[keep]
+    rows[:, k.V_MEMBER] = member[keep].astype(np.int64) - 1
+    rows[:, k.V_OUT] = out
+    rows[:, k.V_KEY] = key[keep]
+    rows[:, k.V_BYTES] = size[keep]
+    rows[:, k.V_FRAME] = frame[keep]
+    return rows
+
+
+FEATURE = RoundFeature

@@ -1,0 +1,249 @@
+"""Transport between two hosts: round trips, transit, loss, reordering, windows, bytes by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.core.tables import Array, Table
+from skewscope.features import tcp_kernel as k
+from skewscope.features.graph import GraphRows, grow
+
+MAX_SLOTS = 1 << 14
+"""Lanes whose copies are remembered (64 MiB); further lanes are counted without round trips."""
+
+
+@dataclass
+class PairRows(FeatureRows):
+    """Rows per directed host pair, and the raw events of the window for those who locate loss."""
+
+    events: Array = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))
+    """int64 (n, 6): kind (tcp_kernel.E_*), lane, ts_ns, length, frame | tap << 48, 0."""
+    pair_of: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(source, destination) address ids -> row."""
+
+
+class Transport:
+    """Per directed pair a->b: what happened to the data that a sent to b."""
+
+    SPEC = FeatureSpec(
+        "pair",
+        "data from a to b, judged at a's and b's taps",
+        {
+            "bytes": FeatureColumn("bytes", "TCP and UDP payload sent"),
+            "packets": FeatureColumn("1", "packets sent"),
+            "segments": FeatureColumn("1", "TCP data segments sent"),
+            "largest_bytes": FeatureColumn("bytes", "largest TCP payload sent"),
+            "resent": FeatureColumn("1", "segments sent again, for whatever reason"),
+            "lost": FeatureColumn("1", "copies that were lost"),
+            "lost_smallest_bytes": FeatureColumn("bytes", "smallest lost copy"),
+            "lost_largest_bytes": FeatureColumn("bytes", "largest lost copy"),
+            "needless": FeatureColumn("1", "copies sent again although the first had arrived (tail-loss probes)"),
+            "reordered": FeatureColumn("1", "segments that arrived behind later ones"),
+            "holes": FeatureColumn("1", "gaps that opened at the receiver's tap"),
+            "dupacks": FeatureColumn("1", "duplicate acknowledgements"),
+            "rtt_s": FeatureColumn("s", "median time from data to its acknowledgement at a's tap, delayed ones apart"),
+            "rtt_max_s": FeatureColumn("s", "largest such time"),
+            "transit_s": FeatureColumn("s", "median time from a's tap to b's tap (clock offset included)"),
+            "transit_p90_s": FeatureColumn("s", "90th percentile of the same"),
+            "transit_min_s": FeatureColumn("s", "least of the same"),
+            "zero_windows": FeatureColumn("1", "packets in which b said that it cannot take more"),
+            "zero_window_s": FeatureColumn("s", "time in the window during which b could not take more"),
+            "syns": FeatureColumn("1", "connection requests by a"),
+            "fins": FeatureColumn("1", "connections that a ended"),
+            "rsts": FeatureColumn("1", "connections that a reset"),
+            "ce_marks": FeatureColumn("1", "packets marked congestion experienced"),
+            "collective_bytes": FeatureColumn("bytes", "payload on flows that carry collectives"),
+            "http_bytes": FeatureColumn("bytes", "payload on flows that carry HTTP"),
+        },
+    )
+    NEEDS: Sequence[str] = ("host",)
+
+    def __init__(self) -> None:
+        self._lanes = np.zeros((0, k.L_COLUMNS), dtype=np.int64)
+        self._acc = np.zeros((0, k.A_COLUMNS), dtype=np.int64)
+        self._ring = np.zeros((256, k.RING, 8), dtype=np.int64)
+        self._slots = 0
+        self._pending = np.zeros((1024, 9), dtype=np.int64)
+        self._pending_count = 0
+        self._tap_last = np.zeros(0, dtype=np.int64)
+        self._zero_lanes: set[int] = set()
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> PairRows:
+        """Absorb one slice."""
+        graph = cast(GraphRows, others["host"])
+        packets = slice_.tables["packets"]
+        tcp = packets.take((packets["proto"] == 6) & (packets["flow"] > 0) & (packets["fault"] == 0))
+        self._reserve(slice_, tcp)
+        if len(packets):
+            np.maximum.at(self._tap_last, packets["tap"], packets["ts_ns"])
+        rtt, transit, events = self._scan(slice_, tcp, graph)
+        return self._rows(slice_, packets, graph, rtt, transit, events)
+
+    def _reserve(self, slice_: Slice, tcp: Table) -> None:
+        lanes = 2 * len(slice_.directory.flows)
+        if len(self._lanes) < lanes:
+            old = len(self._lanes)
+            self._lanes = grow(self._lanes, lanes, 0)
+            self._lanes[old:, [k.L_NEXT, k.L_UNA, k.L_SLOT, k.L_RNEXT]] = -1
+            self._acc = grow(self._acc, lanes, 0)
+        self._tap_last = grow(self._tap_last, len(slice_.directory.taps), 0)
+        data = tcp["payload_bytes"] > 0
+        wanted = np.unique(tcp["flow"][data].astype(np.int64) * 2 + tcp["way"][data])
+        wanted = wanted[self._lanes[wanted, k.L_SLOT] < 0][: MAX_SLOTS - self._slots]
+        if len(wanted):
+            self._ring = grow(self._ring, self._slots + len(wanted), 0)
+            self._lanes[wanted, k.L_SLOT] = np.arange(self._slots, self._slots + len(wanted))
+            self._slots += len(wanted)
+
+    def _scan(self, slice_: Slice, tcp: Table, graph: GraphRows) -> tuple[Array, Array, Array]:
+        n = len(tcp)
+        names = ("ts_ns", "tap", "frame", "flow", "way", "payload_bytes", "seq", "ack", "flags", "window")
+        names += ("sack_lo", "sack_hi", "ip_id", "ecn")
+        cols = np.empty((n, len(names)), dtype=np.int64)
+        for i, name in enumerate(names):
+            cols[:, i] = tcp[name]
+        rtt, transit = np.zeros((n, 5), dtype=np.int64), np.zeros((n, 5), dtype=np.int64)
+        self._pending = grow(self._pending, self._pending_count + n, 0)
+        events = np.zeros((2 * n + self._pending_count + 1, 6), dtype=np.int64)
+        counts = np.array([0, 0, 0, self._pending_count], dtype=np.int64)
+        k.scan(
+            cols, graph.vantage, self._lanes, self._ring, self._acc, rtt, transit, events, self._pending, counts
+        )
+        vantage = graph.vantage
+        waiting = int(counts[3])
+        lane = self._pending[:waiting, 0]
+        far = vantage[lane // 2, 1 - lane % 2]
+        separate = vantage[lane // 2, lane % 2] != far
+        now = slice_.end_ns if not slice_.last else slice_.end_ns + k.DECIDE_NS
+        self._pending_count = k.decide(
+            self._pending, waiting, now, separate, self._tap_last[far], events, counts
+        )
+        return rtt[: counts[0]], transit[: counts[1]], events[: counts[2]]
+
+    def _rows(
+        self, slice_: Slice, packets: Table, graph: GraphRows, rtt: Array, transit: Array, events: Array
+    ) -> PairRows:
+        flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
+        seen = (graph.vantage[flow, way] == packets["tap"]) & (flow > 0)
+        lanes = np.unique(np.concatenate([flow[seen] * 2 + way[seen], events[:, 1], np.array(sorted(self._zero_lanes), dtype=np.int64)]))
+        ends = graph.ends[lanes // 2]
+        src = ends[np.arange(len(lanes)), lanes % 2]
+        dst = ends[np.arange(len(lanes)), 1 - lanes % 2]
+        pairs, row = np.unique(np.stack([src, dst], axis=1), axis=0, return_inverse=True)
+        index = _Rows(lanes, row.ravel(), len(pairs))
+        columns = self._sums(index, graph, packets, flow, way, seen)
+        onset: dict[str, Array] = {}
+        frames: dict[str, Array] = {}
+        index.median(columns, onset, frames, "rtt", rtt[rtt[:, 4] == 0])
+        index.median(columns, onset, frames, "transit", transit)
+        index.events(columns, onset, frames, events)
+        columns["zero_window_s"] = self._zero_time(slice_, index)
+        self._acc[lanes] = 0
+        names = slice_.directory.addresses
+        keys = [f"{names[a]}->{names[b]}" for a, b in pairs]
+        pair_of = {(int(a), int(b)): i for i, (a, b) in enumerate(pairs)}
+        return PairRows("pair", keys, columns, onset, frames, events=events, pair_of=pair_of)
+
+    def _sums(
+        self, index: _Rows, graph: GraphRows, packets: Table, flow: Array, way: Array, seen: Array
+    ) -> dict[str, Array]:
+        acc = self._acc[index.lanes]
+        named = {
+            "packets": k.A_PACKETS, "bytes": k.A_BYTES, "segments": k.A_SEGMENTS, "resent": k.A_RESENT,
+            "reordered": k.A_REORDERED, "holes": k.A_HOLES, "dupacks": k.A_DUPACKS, "zero_windows": k.A_ZERO,
+            "syns": k.A_SYN, "fins": k.A_FIN, "rsts": k.A_RST, "ce_marks": k.A_CE,
+        }  # fmt: skip
+        columns = {name: index.sum(acc[:, at]) for name, at in named.items()}
+        udp = seen & (packets["proto"] == 17)
+        if udp.any():
+            where = np.searchsorted(index.lanes, flow[udp] * 2 + way[udp])
+            sizes = np.bincount(where, packets["payload_bytes"][udp], minlength=len(index.lanes))
+            columns["bytes"] = columns["bytes"] + index.sum(sizes)
+            columns["packets"] = columns["packets"] + index.sum(np.bincount(where, minlength=len(index.lanes)))
+        largest = np.zeros(index.count)
+        np.maximum.at(largest, index.row, acc[:, k.A_LARGEST])
+        columns["largest_bytes"] = largest
+        flows = index.lanes // 2
+        columns["collective_bytes"] = index.sum(acc[:, k.A_BYTES] * graph.collective[flows])
+        columns["http_bytes"] = index.sum(acc[:, k.A_BYTES] * (graph.server[flows] >= 0))
+        return columns
+
+    def _zero_time(self, slice_: Slice, index: _Rows) -> Array:
+        since = self._lanes[index.lanes, k.L_ZERO_SINCE]
+        closed = since > 0
+        self._zero_lanes = set(index.lanes[closed].tolist())
+        time = np.where(closed, slice_.end_ns - np.maximum(since, slice_.start_ns), 0) / 1e9
+        longest = np.zeros(index.count)
+        np.maximum.at(longest, index.row, time)
+        return longest
+
+
+class _Rows:
+    """Lanes of a window folded to host pairs."""
+
+    def __init__(self, lanes: Array, row: Array, count: int) -> None:
+        self.lanes, self.row, self.count = lanes, row, count
+
+    def sum(self, values: Array) -> Array:
+        """Sum a per-lane column per pair; float64 (pairs,)."""
+        return np.bincount(self.row, values, minlength=self.count).astype(np.float64)
+
+    def of(self, lanes: Array) -> Array:
+        """Return the pair row of each lane."""
+        return self.row[np.searchsorted(self.lanes, lanes)]
+
+    def median(
+        self, columns: dict[str, Array], onset: dict[str, Array], frames: dict[str, Array], name: str, rows: Array
+    ) -> None:
+        """Add median, extreme and spread of samples (lane, ns, ts, frame, _) under `name`."""
+        rows = rows[np.isin(rows[:, 0], self.lanes)]
+        where = self.of(rows[:, 0])
+        mid, high, low = nan_rows(self.count), nan_rows(self.count), nan_rows(self.count)
+        p90 = nan_rows(self.count)
+        at = np.full((self.count, 2), -1, dtype=np.int64)
+        when = np.zeros(self.count, dtype=np.int64)
+        order = np.argsort(where, kind="stable")
+        cuts = np.searchsorted(where[order], np.arange(self.count + 1))
+        for r in np.unique(where):
+            part = rows[order[cuts[r] : cuts[r + 1]]]
+            value = part[:, 1] / 1e9
+            mid[r], high[r], low[r] = np.median(value), value.max(), value.min()
+            p90[r] = np.quantile(value, 0.9)
+            top = part[value.argmax()]
+            at[r] = top[3] >> 48, top[3] & 0xFFFFFFFFFFFF
+            when[r] = top[2]
+        columns[f"{name}_s"] = mid
+        frames[f"{name}_s"], onset[f"{name}_s"] = at, when
+        if name == "rtt":
+            columns["rtt_max_s"] = high
+        else:
+            columns["transit_p90_s"], columns["transit_min_s"] = p90, low
+
+    def events(
+        self, columns: dict[str, Array], onset: dict[str, Array], frames: dict[str, Array], events: Array
+    ) -> None:
+        """Add loss counts, the sizes of lost copies and the first lost copy's time and frame."""
+        where = self.of(events[:, 1])
+        for name, kind in (("lost", k.E_LOST), ("needless", k.E_NEEDLESS)):
+            hit = events[:, 0] == kind
+            columns[name] = np.bincount(where[hit], minlength=self.count).astype(np.float64)
+            first = np.zeros(self.count, dtype=np.int64)
+            at = np.full((self.count, 2), -1, dtype=np.int64)
+            for e in np.flatnonzero(hit)[::-1]:
+                first[where[e]] = events[e, 2]
+                at[where[e]] = events[e, 4] >> 48, events[e, 4] & 0xFFFFFFFFFFFF
+            onset[name], frames[name] = first, at
+        lost = events[:, 0] == k.E_LOST
+        small, large = np.full(self.count, np.inf), np.zeros(self.count)
+        np.minimum.at(small, where[lost], events[lost, 3])
+        np.maximum.at(large, where[lost], events[lost, 3])
+        columns["lost_smallest_bytes"] = np.where(np.isfinite(small), small, np.nan)
+        columns["lost_largest_bytes"] = np.where(large > 0, large, np.nan)
+
+
+FEATURE = Transport

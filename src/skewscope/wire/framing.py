@@ -1,0 +1,151 @@
+"""Spans to elements: which protocol a flow speaks, decided by content, and dispatch to its framer.
+
+A flow's protocol is the first signature that a segment start of either direction shows. It is given
+up when the framer finds MISSES contradictions before STICKY confirmations, and stays from then on.
+Flows without a signature are tested at every segment start, and count as opaque after MAX_TRIES.
+"""
+
+from __future__ import annotations
+
+from skewscope.core.tables import Array
+from skewscope.wire import gloo, http1, tls
+from skewscope.wire.jit import njit
+from skewscope.wire.layout import (
+    CARRY,
+    CLOSE,
+    DATA,
+    GLOO,
+    HOLE,
+    HTTP1,
+    HTTP_ROWS,
+    MESSAGE_ROWS,
+    OPAQUE,
+    OPEN,
+    RECORD_ROWS,
+    TEXT_BYTES,
+    TLS,
+    UNKNOWN,
+    Framing,
+    Out,
+    Row,
+    Rows,
+)
+
+STICKY = 4
+MISSES = 8
+MAX_TRIES = 256
+
+
+@njit
+def signature(src: Array, at: int, size: int, skip: int) -> int:
+    """Return the protocol whose signature the segment start at `at` shows, or UNKNOWN."""
+    if gloo.looks_like(src, at, size, skip):
+        return GLOO
+    if tls.looks_like(src, at, size):
+        return TLS
+    if http1.looks_like(src, at, size) != http1.NOTHING:
+        return HTTP1
+    return UNKNOWN
+
+
+@njit
+def _reset(fr: Framing, slot: int, link: Row) -> None:
+    """Forget the protocol of a flow and where its framers stood."""
+    link["proto"] = UNKNOWN
+    link["confirms"] = 0
+    link["misses"] = 0
+    link["asked"] = 0
+    link["tries"] = 0
+    for s in (2 * slot, 2 * slot + 1):
+        fr.framers[s]["phase"] = 0
+        fr.framers[s]["got"] = 0
+        fr.framers[s]["synced"] = 0
+        fr.framers[s]["streaming"] = 0
+
+
+@njit
+def _close(fr: Framing, span: Row, out: Out) -> None:
+    """End one direction."""
+    s = span["stream"]
+    link = fr.links[s >> 1]
+    f = fr.framers[s]
+    if link["proto"] == GLOO:
+        gloo.close(f, span, out)
+    elif link["proto"] == HTTP1:
+        http1.close(f, span, out)
+    f["phase"] = 0
+    f["got"] = 0
+
+
+@njit
+def _classify(fr: Framing, link: Row, span: Row, src: Array, at: int) -> None:
+    """Look for a signature at a segment start of a flow without protocol."""
+    if span["kind"] != DATA or span["head"] == 0 or span["size"] == 0:
+        return
+    found = signature(src, at, span["size"], span["skip"])
+    if found == UNKNOWN:
+        link["tries"] = min(link["tries"] + 1, MAX_TRIES)
+        if link["tries"] == MAX_TRIES:
+            link["proto"] = OPAQUE
+    else:
+        link["proto"] = found
+        link["confirms"] = 0
+        link["misses"] = 0
+    fr.protocols[span["flow"]] = link["proto"]
+
+
+@njit
+def _take(fr: Framing, span: Row, src: Array, at: int, out: Out) -> None:
+    """Give a data span or a hole to the framer of its flow."""
+    s = span["stream"]
+    link = fr.links[s >> 1]
+    if link["proto"] == UNKNOWN or link["proto"] == OPAQUE:
+        _classify(fr, link, span, src, at)
+    proto = link["proto"]
+    if proto in (UNKNOWN, OPAQUE):
+        return
+    f = fr.framers[s]
+    carry = fr.carry[s]
+    hole = span["kind"] == HOLE
+    sticky = link["confirms"] >= STICKY
+    if proto == GLOO:
+        gloo.take(f, carry, link, span, src, at, hole, sticky, out)
+    elif proto == TLS:
+        tls.take(f, carry, link, span, src, at, hole, out)
+    else:
+        http1.take(f, carry, link, span, src, at, hole, out)
+        if link["proto"] != HTTP1:  # a tunnel or an upgrade: what follows is another protocol
+            _reset(fr, s >> 1, link)
+            return
+    if not sticky and f["phase"] == 0 and span["head"] == 1:
+        link["misses"] = min(link["misses"] + 1, 250)
+    if link["misses"] >= MISSES and link["confirms"] < STICKY:
+        _reset(fr, s >> 1, link)
+
+
+@njit
+def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: Framing, out: Out) -> int:
+    """Frame spans [start, count); return the first one not taken because `out` might not hold it."""
+    for i in range(start, count):
+        span = spans[i]
+        kind = span["kind"]
+        size = span["size"]
+        rows = max(out.cells[MESSAGE_ROWS], out.cells[HTTP_ROWS], out.cells[RECORD_ROWS])
+        if len(out.http) - rows < rows_spare(size) or len(out.text) - out.cells[TEXT_BYTES] < size + CARRY:
+            return i
+        if kind == OPEN:
+            slot = span["stream"] >> 1
+            _reset(fr, slot, fr.links[slot])
+        elif kind == CLOSE:
+            _close(fr, span, out)
+        elif span["at"] >= 0:
+            _take(fr, span, buffer, span["at"], out)
+        else:
+            _take(fr, span, arena, -2 - span["at"], out)
+    return count
+
+
+@njit
+def rows_spare(size: int) -> int:
+    """Return the most rows that `size` bytes can make: a one-byte chunk takes six."""
+    return size // 4 + 8
