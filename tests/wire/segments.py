@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def run_table(
     framer = StreamFramer(directory, limits)
     edges = [0, *sorted({c % (len(table) + 1) for c in cuts}), len(table)]
     parts: list[dict[str, Table]] = []
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in pairwise(edges):
         own = buffer.copy()
         parts.append(framer.feed(table.take(slice(first, last)), own))
         own[:] = 0xFF

@@ -32,7 +32,8 @@ def test_message_over_many_segments_with_a_split_preamble() -> None:
 
 
 def test_snap_length_keeps_the_chain_by_lengths() -> None:
-    segments = chop(gloo_message(1, 512), [560], kept=48) + [Segment(gloo_message(2), 1560, ts=1_000_000)]
+    data = gloo_message(1, 512)
+    segments = [Segment(data, 1000, kept=48), Segment(gloo_message(2), 1560, kept=48)]
     tables, _ = run(segments)
     assert rows(tables["messages"], "kind", "nbytes", "end_ns") == [(1, 512, 0), (2, 0, 1_000_000)]
 

@@ -28,8 +28,9 @@ class Shown:
     page: Path
 
 
-def recordings(folder: Path = RECORDINGS) -> list[Recording]:
+def recordings(folder: Path | None = None) -> list[Recording]:
     """Return the recordings that ship with the project, in order of name."""
+    folder = folder or RECORDINGS
     if not folder.is_dir():
         return []
     found = []

@@ -39,6 +39,7 @@ class Workload:
     own_s: float = 0.02
     own_spread: float = 0.02
     message_bytes: int = 4096
+    """Of an all-reduce in a decode step with the usual number of sequences; it grows with the tokens."""
     clients: int = 4
     slots: int = 8
     prompt_tokens: int = 16
@@ -48,6 +49,8 @@ class Workload:
     gateway: bool = True
     framing: str = "gloo"
     """gloo | opaque (same rhythm, unreadable bytes)."""
+    bulk_bps: float = 0.0
+    """Rate of a bulk flow from rank 1 to rank 0 (a KV cache transfer, say); 0 = none."""
 
 
 @dataclass(frozen=True)

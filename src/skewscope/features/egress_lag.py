@@ -15,8 +15,8 @@ from skewscope.core.features import FeatureColumn, Slice
 from skewscope.core.tables import Array
 from skewscope.features.graph import GraphRows, grow
 from skewscope.features.host_rounds import HostRounds, Rounds
-from skewscope.features.rolling import Ring, Usual, grouped_quantile
 from skewscope.features.request_log import RequestLog
+from skewscope.features.rolling import Ring, Usual, grouped_quantile
 
 if TYPE_CHECKING:
     from skewscope.features.endpoint_pace import Pieces
@@ -24,20 +24,31 @@ if TYPE_CHECKING:
 LATEST = 16
 """Values that make "now"."""
 
-MIN_PREFILLS = 2
-"""Prefill rounds after which their usual size is taken into account."""
+UNSEEN_PREFILL = 4.0
+"""Size of an ordinary prefill round in decode rounds, assumed until one has been seen."""
+
+LONG_PREFILL = 10.0
+"""A prefill round this many times the usual one does not become the usual one."""
 
 MAX_HOSTS = 1 << 16
 
+REGULAR_GAP, REGULAR_TAIL = 1.25, 1.5
+"""Growth of the middle and of the tail of the gaps between rounds up to which rounds count as regular."""
+
 LAG_COLUMNS = {
-    "egress_lag_s": FeatureColumn("s", "median of the latest lags from a round's end at the host to the piece out"),
+    "egress_lag_s": FeatureColumn(
+        "s", "median of the latest lags: a round's end at the host to the piece out"
+    ),
     "egress_lag_ref_s": FeatureColumn("s", "the usual lag, learned"),
     "egress_lag_share": FeatureColumn("1", "growth of the median lag, in usual chunk gaps"),
+    "egress_lag_low_share": FeatureColumn("1", "growth of the lags' 10th percentile, in usual chunk gaps"),
+    "egress_lag_ratio": FeatureColumn("1", "median of the latest lags over the usual lag"),
     "egress_jitter_share": FeatureColumn("1", "growth of the lag's spread (p90 - p10), in usual chunk gaps"),
-    "round_gap_ratio": FeatureColumn("1", "median of the host's latest gaps between rounds over the usual one"),
-    "round_gap_p90_ratio": FeatureColumn("1", "90th percentile of the latest gaps over the usual 90th percentile"),
+    "round_gap_ratio": FeatureColumn("1", "median of the host's gaps between rounds over the usual one"),
+    "round_gap_p90_ratio": FeatureColumn("1", "90th percentile of those gaps over the usual 90th percentile"),
     "pause_size_ratio": FeatureColumn(
-        "1", "largest round within the longest common pause over the usual decode and prefill rounds, 0 = none ran"
+        "1",
+        "largest round in the longest common pause over the usual decode and prefill rounds, 0 = none ran",
     ),
 }
 
@@ -68,11 +79,13 @@ class EgressLag:
         self._reserve(size, len(slice_.directory.addresses))
         self._learn_rounds(fresh, window_s)
         before = self._sizes(pieces, host)
-        out = self._lags(pieces, before, size, usual, window_s)
-        out.update(self._regularity(host))
+        pace = self._regularity(host)
+        out = self._lags(pieces, before, _regular(pace), usual, window_s)
+        out.update(pace)
         ends = pause_ns + (columns["common_pause_s"] * 1e9).astype(np.int64)
         out["pause_size_ratio"] = self._pause_sizes(host, columns["pause_ratio"], pause_ns, ends)
-        self._learn_sizes(pieces, before)
+        asked = (log.pool["request_ns"] > 0) & ~log.pool["unsure"]
+        self._learn_sizes(pieces, before, asked[pieces.row])
         return out
 
     def _reserve(self, size: int, addresses: int) -> None:
@@ -110,10 +123,11 @@ class EgressLag:
         return end, np.where(at >= 0, np.maximum(rounds.nbytes[at], pair), 0.0)
 
     def _lags(
-        self, pieces: Pieces, before: tuple[Array, Array], size: int, usual: Array, window_s: float
+        self, pieces: Pieces, before: tuple[Array, Array], regular: Array, usual: Array, window_s: float
     ) -> dict[str, Array]:
-        lag = (pieces.ts - before[0]) / 1e9
-        known = (before[0] > 0) & (pieces.gap > 0)
+        size, lag = len(usual), (pieces.ts - before[0]) / 1e9
+        # While rounds are irregular a "last round" may be cut short by a loss or a stop: no lags are taken.
+        known = (before[0] > 0) & (pieces.gap > 0) & regular[pieces.endpoint]
         rows, values = pieces.endpoint[known], lag[known]
         self._lag.learn(rows, values, window_s)
         touched = np.unique(rows)
@@ -128,6 +142,8 @@ class EgressLag:
             "egress_lag_s": grouped_quantile(rows, values, 0.5, size),
             "egress_lag_ref_s": ref,
             "egress_lag_share": (mid - ref) / usual,
+            "egress_lag_low_share": (self._lag.recent(every, 0.1) - ref) / usual,
+            "egress_lag_ratio": mid / ref,
             "egress_jitter_share": np.where(standing, now - self._spread.value[:size], np.nan) / usual,
         }
 
@@ -143,17 +159,29 @@ class EgressLag:
         """Return how far the largest round of each pause exceeds what is usual."""
         out = np.where(self._round_gap.known(host), 0.0, np.nan)
         for i in np.flatnonzero((ratio > 1.0) & ~np.isnan(out)):
-            row = np.array([i])
             largest = self._rounds.recent.largest(int(host[i]), int(start[i]) + 1, int(end[i]))
-            usual = float(np.nan_to_num(self._decode.quantile(row, 0.9))[0])
-            if self._prefill.count(row)[0] >= MIN_PREFILLS:
-                usual = max(usual, float(self._prefill.quantile(row, 0.25)[0]))
+            usual = float(self._usual_size(np.array([i]))[0])
             out[i] = largest / usual if usual > 0 else 0.0
         return out
 
-    def _learn_sizes(self, pieces: Pieces, before: tuple[Array, Array]) -> None:
+    def _usual_size(self, rows: Array) -> Array:
+        """Return the larger of the usual decode and prefill rounds, 0 where no decode round was seen."""
+        decode = np.nan_to_num(self._decode.quantile(rows, 0.9))
+        seen = self._prefill.count(rows) > 0
+        prefill = np.where(seen, self._prefill.quantile(rows, 0.25), UNSEEN_PREFILL * decode)
+        return np.where(decode > 0, np.maximum(decode, prefill), 0.0)
+
+    def _learn_sizes(self, pieces: Pieces, before: tuple[Array, Array], asked: Array) -> None:
+        """Learn decode rounds from later pieces, prefill rounds from first pieces of requests that came."""
         sized = before[1] > 0
-        first = sized & (pieces.gap == 0)
         later = sized & (pieces.gap > 0)
+        usual = self._usual_size(pieces.endpoint)
+        first = sized & asked & (pieces.gap == 0) & (before[1] < LONG_PREFILL * usual)
         self._prefill.push(pieces.endpoint[first], before[1][first])
         self._decode.push(pieces.endpoint[later], before[1][later])
+
+
+def _regular(pace: dict[str, Array]) -> Array:
+    """Return whose rounds keep their pace, or are not known yet: bool (endpoints,)."""
+    late = (pace["round_gap_ratio"] > REGULAR_GAP) | (pace["round_gap_p90_ratio"] > REGULAR_TAIL)
+    return ~late

@@ -16,9 +16,9 @@ from skewscope.core.features import FeatureColumn, Slice
 from skewscope.core.tables import Array
 from skewscope.features.egress_lag import LAG_COLUMNS, EgressLag
 from skewscope.features.graph import GraphRows, grow
-from skewscope.features.rolling import Usual, grouped_quantile
 from skewscope.features.request_log import Activity, RequestLog
 from skewscope.features.request_queue import QUEUE_COLUMNS, RequestQueue
+from skewscope.features.rolling import Usual, grouped_quantile
 
 LATEST = 16
 """Gaps that make "now": four streams give as many in four steps."""
@@ -28,6 +28,9 @@ SAME_STEP = 0.4
 
 TRAILER = 0.1
 """Share of the usual gap below which a piece is no token of its own: the final `[DONE]`, a usage block."""
+
+PROMPT = 0.5
+"""Share of the usual gap after which a head is no mere acceptance: it came with the first token."""
 
 PAUSED = 1.7
 """A stream whose piece is this many usual gaps overdue is paused. 1.7 lets one late step pass."""
@@ -40,7 +43,7 @@ PACE_COLUMNS = {
     "chunk_gap_spread": FeatureColumn("1", "(p90 - p10) over the median of the latest gaps"),
     "steps": FeatureColumn("1", "steps in the window"),
     "paused_share": FeatureColumn("1", "share of begun streams that are overdue at the window's end"),
-    "common_pause_s": FeatureColumn("s", "longest time in which no begun stream got a piece, ended or going on"),
+    "common_pause_s": FeatureColumn("s", "longest time without a piece for any begun stream, ended or not"),
     "pause_ratio": FeatureColumn("1", "the same over the usual gap, 0 where no stream is begun"),
     "idle_s": FeatureColumn("s", "time since a request was last in hand, 0 while one is"),
     "gateway": FeatureColumn("1", "1 where the same address asks other endpoints on behalf of its clients"),
@@ -78,7 +81,8 @@ class Steps:
         key = (self.endpoint << 40) + np.maximum(self.ts - self.start_ns, 0)
         low = np.searchsorted(key, endpoint << 40)
         high = np.searchsorted(key, (endpoint << 40) + np.maximum(ts - self.start_ns, 0), side="right")
-        return self.before[endpoint] + high - low
+        made: Array = self.before[endpoint] + high - low
+        return made
 
 
 class EndpointPace:
@@ -101,9 +105,11 @@ class EndpointPace:
         """Return columns, onsets and frames, each of shape (endpoints,)."""
         size = len(counts["arrivals"])
         self._reserve(size)
+        log.prompt_ns = grow(log.prompt_ns, size, np.inf)
         window_s = (slice_.end_ns - slice_.start_ns) / 1e9
         pieces = _pieces(log, activity, wanted)
         columns = self._gaps(pieces, size, window_s)
+        log.prompt_ns[:size] = np.nan_to_num(PROMPT * 1e9 * columns["chunk_gap_ref_s"], nan=np.inf)
         steps = self._steps(pieces, slice_.start_ns)
         columns["steps"] = np.bincount(steps.endpoint, minlength=size)[:size].astype(np.float64)
         pause, onset, frames = self._pauses(pieces, log, wanted, slice_.end_ns, size)
@@ -112,7 +118,8 @@ class EndpointPace:
         usual = self.gap.value[:size]
         pause_ratio = pause["common_pause_s"] / usual
         columns["pause_ratio"] = np.where(begun | (pause["common_pause_s"] > 0), pause_ratio, 0.0)
-        self._busy[:size] = np.where(counts["open_requests"] + counts["active_streams"] > 0, slice_.end_ns, self._busy[:size])
+        busy = counts["open_requests"] + counts["active_streams"] > 0
+        self._busy[:size] = np.where(busy, slice_.end_ns, self._busy[:size])
         columns["idle_s"] = np.where(self._busy[:size] > 0, (slice_.end_ns - self._busy[:size]) / 1e9, np.nan)
         columns["gateway"] = self._gateways(log, activity, wanted, size)
         more, queue_onset, queue_frames = self._queue.update(slice_, log, activity, wanted, counts, steps)
@@ -126,7 +133,9 @@ class EndpointPace:
     def _reserve(self, size: int) -> None:
         self.gap.reserve(size)
         self._total, self._gateway = grow(self._total, size, 0.0), grow(self._gateway, size, 0.0)
-        self._sent, self._piece, self._busy = (grow(a, size, 0) for a in (self._sent, self._piece, self._busy))
+        self._sent, self._piece, self._busy = (
+            grow(a, size, 0) for a in (self._sent, self._piece, self._busy)
+        )
 
     def _gateways(self, log: RequestLog, activity: Activity, wanted: Array, size: int) -> Array:
         rows = np.concatenate((activity.arrived, activity.chunk_row))
@@ -194,7 +203,11 @@ def _pieces(log: RequestLog, activity: Activity, wanted: Array) -> Pieces:
     kept = kept[np.argsort(endpoint, kind="stable")]  # times are in order already
     row = activity.chunk_row[kept]
     return Pieces(
-        log.pool["endpoint"][row], activity.chunk_ns[kept], activity.chunk_gap_ns[kept], row, activity.chunk_tap[kept]
+        log.pool["endpoint"][row],
+        activity.chunk_ns[kept],
+        activity.chunk_gap_ns[kept],
+        row,
+        activity.chunk_tap[kept],
     )
 
 
@@ -210,5 +223,3 @@ def _since(rows: Array, ts: Array, last: Array) -> tuple[Array, Array]:
     updated = last.copy()
     updated[rows] = ts  # the last write of each row wins, and it is the latest
     return np.where(before > 0, ts - before, 0), updated
-
-

@@ -35,6 +35,14 @@ class GraphRows(FeatureRows):
     """Group id -> address ids of the members, ascending."""
     collective: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """bool (flows,): flow carries collective traffic."""
+    serves: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """bool (addresses,): the host answers HTTP requests."""
+    asks: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """bool (addresses,): the host sends HTTP requests."""
+
+    def is_client(self) -> Array:
+        """Return bool (addresses,): hosts outside the cluster, which ask and neither serve nor compute."""
+        return self.asks & ~self.serves & (self.member < 0)
 
 
 def grow(array: Array, size: int, fill: float) -> Array:
@@ -73,6 +81,8 @@ class Graph:
         self._collective = np.zeros(0, dtype=np.bool_)
         self._member = np.zeros(0, dtype=np.int32)
         self._groups: dict[int, list[int]] = {}
+        self._serves = np.zeros(0, dtype=np.bool_)
+        self._asks = np.zeros(0, dtype=np.bool_)
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> GraphRows:
         """Absorb one slice."""
@@ -96,6 +106,8 @@ class Graph:
         self._counts = grow(self._counts, tracked, 0)
         self._own = grow(self._own, addresses, -1)
         self._member = grow(self._member, addresses, -1)
+        self._serves = grow(self._serves, addresses, 0)
+        self._asks = grow(self._asks, addresses, 0)
         self._first = grow(self._first, flows, -1)
         self._second = grow(self._second, flows, -1)
         self._ends = grow(self._ends, flows, 0)
@@ -152,6 +164,10 @@ class Graph:
         requests, responses = http["kind"] == 1, http["kind"] == 2
         self._server[http["flow"][requests]] = 1 - http["way"][requests]
         self._server[http["flow"][responses]] = http["way"][responses]
+        self._serves[http["dst"][requests]] = True
+        self._serves[http["src"][responses]] = True
+        self._asks[http["src"][requests]] = True
+        self._asks[http["dst"][responses]] = True
 
     def _learn_groups(self, messages: Table) -> None:
         flows = np.unique(messages["flow"])
@@ -181,6 +197,8 @@ class Graph:
             member=self._member,
             groups=self._groups,
             collective=self._collective,
+            serves=self._serves,
+            asks=self._asks,
         )
 
     def _traffic(self, packets: Table) -> tuple[Array, dict[str, Array]]:

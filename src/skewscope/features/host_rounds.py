@@ -82,7 +82,8 @@ def _rounds(messages: Table, graph: GraphRows) -> Rounds:
         return Rounds(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     rows = np.concatenate((np.flatnonzero(sent), np.flatnonzero(received)))
     end = np.maximum(messages["ts_ns"], messages["end_ns"])[rows]
-    key = (host << 40) + (messages["collective"].astype(np.int64)[rows] << 32) + messages["tag"].astype(np.int64)[rows]
+    kind, tag = (messages[n].astype(np.int64)[rows] for n in ("collective", "tag"))
+    key = (host << 40) + (kind << 32) + tag
     unique, inverse = np.unique(key, return_inverse=True)
     last = np.zeros(len(unique), dtype=np.int64)
     size = np.zeros(len(unique))

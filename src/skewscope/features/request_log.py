@@ -35,10 +35,11 @@ POOL_FIELDS = {
     "request_ns": (np.int64, 0), "complete_ns": (np.int64, 0), "head_ns": (np.int64, 0),
     "first_ns": (np.int64, 0), "last_ns": (np.int64, 0), "end_ns": (np.int64, 0), "seen_ns": (np.int64, 0),
     "chunks": (np.int64, 0), "events": (np.int64, 0), "egress_bytes": (np.int64, 0),
-    "request_bytes": (np.int64, 0), "expected_bytes": (np.int64, 0), "status": (np.int64, 0), "method": (np.int64, 0),
-    "streaming": (np.int64, 0), "sized": (np.bool_, False), "aborted": (np.bool_, False),
+    "request_bytes": (np.int64, 0), "expected_bytes": (np.int64, 0), "status": (np.int64, 0),
+    "method": (np.int64, 0), "streaming": (np.int64, 0), "sized": (np.bool_, False), "aborted": (np.bool_, False),
     "tap": (np.int64, -1), "frame": (np.int64, -1), "open": (np.bool_, False),
-    "told_bytes": (np.int64, 0), "steps_at": (np.float64, 0.0), "alone": (np.bool_, False),
+    "unsure": (np.bool_, False), "told_bytes": (np.int64, 0), "steps_at": (np.float64, 0.0),
+    "alone": (np.bool_, False),
 }  # fmt: skip
 
 
@@ -83,10 +84,15 @@ class RequestLog:
     """Follows every request of every HTTP or TLS connection, at one vantage each."""
 
     def __init__(self) -> None:
-        self.pool = {n: np.full(256, fill, dtype=kind) for n, (kind, fill) in POOL_FIELDS.items()}
+        self.pool: dict[str, Array] = {
+            n: np.full(256, fill, dtype=kind) for n, (kind, fill) in POOL_FIELDS.items()
+        }
         self.endpoints: list[tuple[int, int]] = []
         """(address id, port) of every server end that answered or was asked."""
         self.dropped = 0
+        self.prompt_ns = np.zeros(0)
+        """float64 (endpoints,): a head of unknown length that comes later than this after its request
+        comes with the first token; set by who knows the endpoint's pace, inf while unknown."""
         self._free = list(range(255, -1, -1))
         self._retired: Array = _none()
         self._current = np.zeros(0, dtype=np.int64)
@@ -131,7 +137,11 @@ class RequestLog:
         secret = records.take(records["kind"] == 23)
         self._learn(np.unique(secret["flow"]).astype(np.int64), slice_.directory, graph)
         closes = packets.take(((packets["flags"] & 5) > 0) & (self._server[packets["flow"]] >= 0))
-        parts = [self._http_part(http, graph), self._record_part(secret, graph), self._close_part(closes, graph)]
+        parts = [
+            self._http_part(http, packets, graph),
+            self._record_part(secret, graph),
+            self._close_part(closes, graph),
+        ]
         columns = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
         order = np.lexsort((columns["kind"] == CLOSE, columns["ts_ns"], columns["flow"]))
         return Events({n: v[order] for n, v in columns.items()})
@@ -163,12 +173,19 @@ class RequestLog:
         return {
             "flow": flow, "ts_ns": table["ts_ns"], "kind": kind.astype(np.int64),
             "from_server": table["way"] == self._server[flow], "tap": table["tap"].astype(np.int64),
-            "frame": table["frame"].astype(np.int64), "sized": np.full(len(table), sized), **extra,
+            "frame": table["frame"].astype(np.int64), "sized": np.full(len(table), sized),
+            "cut": np.zeros(len(table), dtype=np.bool_), **extra,
         }  # fmt: skip
 
-    def _http_part(self, http: Table, graph: GraphRows) -> dict[str, Array]:
+    def _http_part(self, http: Table, packets: Table, graph: GraphRows) -> dict[str, Array]:
         table = self._seen(http, graph)
-        return self._part(table, table["kind"], False)
+        part = self._part(table, table["kind"], False)
+        heads = np.flatnonzero(table["kind"] == HEAD)
+        if len(heads):
+            short = packets["captured_bytes"] < packets["payload_bytes"]
+            cut = (packets["tap"][short].astype(np.int64) << 48) + packets["frame"][short].astype(np.int64)
+            part["cut"][heads] = np.isin((part["tap"][heads] << 48) + part["frame"][heads], cut)
+        return part
 
     def _record_part(self, records: Table, graph: GraphRows) -> dict[str, Array]:
         """Read turns of direction as requests and responses: sizes and times are all TLS shows."""
@@ -233,7 +250,10 @@ class RequestLog:
         row[into] = new
         flows = flow[into]
         self.pool["flow"][new], self.pool["endpoint"][new] = flows, self._endpoint[flows]
-        self.pool["client"][new], self.pool["client_port"][new] = self._client[flows], self._client_port[flows]
+        self.pool["client"][new], self.pool["client_port"][new] = (
+            self._client[flows],
+            self._client_port[flows],
+        )
         self.pool["open"][new] = True
         return row
 
@@ -252,6 +272,7 @@ class RequestLog:
         np.maximum.at(p["complete_ns"], rows[early], ts[early])
         np.add.at(p["request_bytes"], rows[asks & (kind == PIECE)], e["nbytes"][asks & (kind == PIECE)])
         np.maximum.at(p["expected_bytes"], rows[begins], e["nbytes"][begins])
+        replies |= self._with_token(e, rows, heads)
         _first_of(p["head_ns"], rows[heads], ts[heads])
         for name in ("status", "streaming"):
             np.maximum.at(p[name], rows[heads], e[name][heads])
@@ -267,10 +288,24 @@ class RequestLog:
         np.logical_or.at(p["aborted"], rows[cut], ~server[cut])
         return Activity(_unique(rows[begins]), began, _unique(rows[ends]), *chunk)
 
+    def _with_token(self, e: Events, rows: Array, heads: Array) -> Array:
+        """Return the heads that hide a first token, bool (events,).
+
+        Where the snap length cuts a head off, what follows it in its segment is lost. A server that
+        accepts sends its head at once; one that waits for the first token sends both together.
+        """
+        self.prompt_ns = grow(self.prompt_ns, len(self.endpoints), np.inf)
+        asked = np.maximum(self.pool["complete_ns"][rows], self.pool["request_ns"][rows])
+        patience = self.prompt_ns[self.pool["endpoint"][rows]]
+        late = e["ts_ns"] - asked > patience
+        self.pool["unsure"][rows[heads & e["cut"] & np.isinf(patience)]] = True
+        found: Array = heads & e["cut"] & (asked > 0) & late & (e["streaming"] != 2)
+        return found
+
     def _chunks(self, e: Events, rows: Array, replies: Array) -> tuple[Array, Array, Array, Array]:
         """Return row, time, gap and frame of each response piece; fills first_ns, last_ns, chunks."""
         row, ts = rows[replies], e["ts_ns"][replies]
-        where = np.stack((e["tap"][replies], e["frame"][replies]), axis=1) if len(row) else np.zeros((0, 2), np.int64)
+        where = np.stack((e["tap"][replies], e["frame"][replies]), axis=1)
         # Rows are sorted by connection and time, so a stream's pieces are consecutive.
         head = np.ones(len(row), dtype=np.bool_)
         head[1:] = row[1:] != row[:-1]

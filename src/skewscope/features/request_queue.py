@@ -9,8 +9,8 @@ import numpy as np
 from skewscope.core.features import FeatureColumn, Slice
 from skewscope.core.tables import Array
 from skewscope.features.graph import grow
-from skewscope.features.rolling import Ring, Usual, grouped_quantile
 from skewscope.features.request_log import Activity, RequestLog
+from skewscope.features.rolling import Ring, Usual, grouped_quantile
 
 if TYPE_CHECKING:
     from skewscope.features.endpoint_pace import Steps
@@ -21,6 +21,9 @@ PEAK_HALF_S = 300.0
 FULL_SHARE = 0.85
 """Share of the peak at which an engine counts as full: one of eight slots may be between two streams."""
 
+FREE_SHARE = 0.75
+"""Share of the peak up to which slots count as free: a quarter of them empty."""
+
 DEEP_COUNT, DEEP_SHARE = 3, 0.5
 """A queue is deep from this many requests and this share of the running ones on. Below, it is the
 ordinary wait for the next step; closed-loop clients that come back together stay below or drain."""
@@ -30,9 +33,10 @@ QUEUE_COLUMNS = {
     "ttft_ref_s": FeatureColumn("s", "the same where no other request waited, learned"),
     "oldest_open_s": FeatureColumn("s", "age of the oldest request without an answer, 0 = none"),
     "oldest_open_steps": FeatureColumn("1", "steps made since that request came in"),
-    "ttft_ref_steps": FeatureColumn("1", "usual steps to the first byte where no other request waited, 0 = unknown"),
+    "ttft_ref_steps": FeatureColumn("1", "usual steps to the first byte with a free slot and an empty queue, 0 = unknown"),
     "stall_steps": FeatureColumn("1", "steps since a response last began while requests wait"),
     "full_steps": FeatureColumn("1", "steps since which requests wait and no slot beyond the peak was taken"),
+    "empty_steps": FeatureColumn("1", "steps since which requests wait, slots are free, no response began"),
     "freed_slots": FeatureColumn("1", "streams that ended since a response last began, while requests wait"),
     "active_peak": FeatureColumn("1", "most streams seen running at once, slowly forgotten"),
     "active_share": FeatureColumn("1", "running streams over that peak"),
@@ -48,19 +52,27 @@ class RequestQueue:
         self._alone_s = Usual()
         self._peak = np.zeros(0)
         self._full_from = np.zeros(0)
+        self._empty_from = np.zeros(0)
         self._admitted_at = np.zeros(0)
         self._freed = np.zeros(0)
         self._deep_ns = np.zeros(0, dtype=np.int64)
+        self._admitted_ns = np.zeros(0, dtype=np.int64)
         self._waiting = np.zeros(0)
 
     def update(
-        self, slice_: Slice, log: RequestLog, activity: Activity, wanted: Array, counts: dict[str, Array], steps: Steps
+        self,
+        slice_: Slice,
+        log: RequestLog,
+        activity: Activity,
+        wanted: Array,
+        counts: dict[str, Array],
+        steps: Steps,
     ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
         """Return columns, onsets and frames, each of shape (endpoints,)."""
         size = len(counts["arrivals"])
         self._reserve(size)
         now = steps.before[:size] + np.bincount(steps.endpoint, minlength=size)[:size]
-        self._arrive(log, activity, wanted, steps)
+        self._arrive(log, activity, wanted, steps, counts["active_streams"])
         columns = self._answered(log, activity, wanted, steps, size, (slice_.end_ns - slice_.start_ns) / 1e9)
         oldest, oldest_s, frames = _oldest(log, wanted, slice_.end_ns, now, size)
         waits = counts["open_requests"] > 0
@@ -72,25 +84,32 @@ class RequestQueue:
         columns.update(self._capacity(counts, waits, now, slice_, size))
         self._waiting[:size] = counts["open_requests"]
         onset = self._deepen(log, activity, wanted, counts, slice_.start_ns, size)
-        return columns, {"open_requests": onset}, {"open_requests": frames}
+        asked = slice_.end_ns - (oldest_s * 1e9).astype(np.int64)
+        stalled = np.where(waits, np.maximum(self._admitted_ns[:size], asked), 0)
+        return columns, {"open_requests": onset, "stall_steps": stalled}, {"open_requests": frames}
 
     def _reserve(self, size: int) -> None:
         self._alone.reserve(size)
         self._alone_s.reserve(size)
-        self._peak, self._full_from, self._admitted_at, self._freed, self._waiting = (
-            grow(a, size, 0.0)
-            for a in (self._peak, self._full_from, self._admitted_at, self._freed, self._waiting)
+        self._peak, self._full_from, self._empty_from = (
+            grow(a, size, 0.0) for a in (self._peak, self._full_from, self._empty_from)
         )
-        self._deep_ns = grow(self._deep_ns, size, 0)
+        self._admitted_at, self._freed, self._waiting = (
+            grow(a, size, 0.0) for a in (self._admitted_at, self._freed, self._waiting)
+        )
+        self._deep_ns, self._admitted_ns = grow(self._deep_ns, size, 0), grow(self._admitted_ns, size, 0)
 
-    def _arrive(self, log: RequestLog, activity: Activity, wanted: Array, steps: Steps) -> None:
-        """Stamp new requests with the step count, and whether nobody else waits with them."""
+    def _arrive(
+        self, log: RequestLog, activity: Activity, wanted: Array, steps: Steps, active: Array
+    ) -> None:
+        """Stamp new requests with the step count, and whether a slot was free and the queue empty."""
         rows = activity.arrived[wanted[activity.arrived]]
         pool = log.pool
         endpoint = pool["endpoint"][rows]
         pool["steps_at"][rows] = steps.at(endpoint, pool["request_ns"][rows])
         mates = np.bincount(endpoint, minlength=len(self._waiting))[endpoint] if len(rows) else endpoint
-        pool["alone"][rows] = (self._waiting[endpoint] == 0) & (mates == 1)
+        free = active[endpoint] <= FREE_SHARE * self._peak[endpoint]
+        pool["alone"][rows] = (self._waiting[endpoint] == 0) & (mates == 1) & free
 
     def _answered(
         self, log: RequestLog, activity: Activity, wanted: Array, steps: Steps, size: int, window_s: float
@@ -100,10 +119,12 @@ class RequestQueue:
         endpoint = pool["endpoint"][rows]
         made = steps.at(endpoint, pool["first_ns"][rows])
         np.maximum.at(self._admitted_at, endpoint, made)
+        np.maximum.at(self._admitted_ns, endpoint, pool["first_ns"][rows])
         asked = pool["request_ns"][rows] > 0
         rows, endpoint, made = rows[asked], endpoint[asked], made[asked]
-        ttft_s = (pool["first_ns"][rows] - np.maximum(pool["complete_ns"][rows], pool["request_ns"][rows])) / 1e9
-        alone = pool["alone"][rows]
+        came = np.maximum(pool["complete_ns"][rows], pool["request_ns"][rows])
+        ttft_s = (pool["first_ns"][rows] - came) / 1e9
+        alone = pool["alone"][rows] & ~pool["unsure"][rows]
         self._alone.push(endpoint[alone], (made - pool["steps_at"][rows])[alone])
         self._alone_s.learn(endpoint[alone], ttft_s[alone], window_s)
         every = np.arange(size)
@@ -127,16 +148,25 @@ class RequestQueue:
         peak = np.maximum(active, forgotten)
         full = waits & (active > 0) & (active >= FULL_SHARE * peak) & ~rose
         self._full_from[:size] = np.where(full, self._full_from[:size], now)
+        empty = waits & (active > 0) & (active <= FREE_SHARE * peak) & (counts["first_tokens"] == 0)
+        self._empty_from[:size] = np.where(empty, self._empty_from[:size], now)
         self._peak[:size] = peak
         return {
             "full_steps": now - self._full_from[:size],
+            "empty_steps": now - self._empty_from[:size],
             "active_peak": peak,
             "active_share": active / np.maximum(peak, 1.0),
             "backlog_ratio": counts["open_requests"] / np.maximum(active, 1.0),
         }
 
     def _deepen(
-        self, log: RequestLog, activity: Activity, wanted: Array, counts: dict[str, Array], start_ns: int, size: int
+        self,
+        log: RequestLog,
+        activity: Activity,
+        wanted: Array,
+        counts: dict[str, Array],
+        start_ns: int,
+        size: int,
     ) -> Array:
         """Return since when each queue is deep, 0 = it is not. It ends at half the depth that began it."""
         rows = activity.arrived[wanted[activity.arrived]]

@@ -79,7 +79,8 @@ class _Router:
         count = len(self.backends)
         if self.usual.sum() < MIN_USUAL or (self.usual == 0).any():
             return np.full(count, 1.0 / count)
-        return self.usual / self.usual.sum()
+        share: Array = self.usual / self.usual.sum()
+        return share
 
 
 COLUMNS = {
@@ -92,19 +93,22 @@ COLUMNS = {
     "share_min_ratio": FeatureColumn("1", "smallest share since that change over the usual one"),
     "changed_requests": FeatureColumn("1", "requests since that change"),
     "load_skew": FeatureColumn("1", "averaged requests in hand of the busiest backend over the mean of all"),
+    "load_gap": FeatureColumn("1", "averaged requests in hand, busiest less freest backend"),
     "queue_max": FeatureColumn("1", "averaged requests without an answer at the backend with most of them"),
     "queue_min": FeatureColumn("1", "the same at the backend with fewest"),
-    "idle_steps": FeatureColumn("1", "steps since which one backend has had nothing while another had requests"),
+    "idle_steps": FeatureColumn("1", "steps since which a backend has had nothing while another had requests"),
     "missed_nats": FeatureColumn("nats", "improbability that it got none of the requests sent meanwhile"),
     "idle_uploads": FeatureColumn("1", "requests at that backend of which the body does not come in"),
-    "busy_gap_ratio": FeatureColumn("1", "chunk gap of the busiest backend over its usual one"),
+    "busy_step_ratio": FeatureColumn("1", "gap between the busiest host's rounds over its usual one, 1 = unknown"),
 }  # fmt: skip
 
 
 class Routers:
     """Choices and load per router; every backend is judged against its peers."""
 
-    SPEC = FeatureSpec("router", "spread of requests over the serving endpoints that one address asks", COLUMNS)
+    SPEC = FeatureSpec(
+        "router", "spread of requests over the serving endpoints that one address asks", COLUMNS
+    )
     NEEDS: Sequence[str] = ("host", "endpoint")
 
     def __init__(self) -> None:
@@ -116,7 +120,9 @@ class Routers:
         self._learn(rows)
         gap = _per_endpoint(rows, "chunk_gap_ref_s")
         window_s = (slice_.end_ns - slice_.start_ns) / 1e9
-        keys, columns, onset = [], {n: [] for n in COLUMNS}, {"share_evidence": [], "idle_steps": []}
+        keys: list[str] = []
+        columns: dict[str, list[float]] = {n: [] for n in COLUMNS}
+        onset: dict[str, list[int]] = {"share_evidence": [], "idle_steps": []}
         for address, router in sorted(self._routers.items()):
             if len({rows.endpoints[e][0] for e in router.backends}) < 2:
                 continue
@@ -130,8 +136,7 @@ class Routers:
                 "backends": float(len(router.backends)),
                 "new_requests": float((rows.new_client == address).sum()),
                 "idle_uploads": self._uploads(router, rows),
-                "busy_gap_ratio": float(_per_endpoint(rows, "chunk_gap_ratio")[router.backends[int(load.argmax())]]),
-                **_load(router),
+                **_load(router, _per_endpoint(rows, "round_gap_ratio")[router.backends]),
             }
             share, changed_ns = _change(router)
             idle, idle_ns = _idle(router, load, step_s, slice_.end_ns)
@@ -190,10 +195,12 @@ def _tally(router: _Router, endpoints: Array) -> Array:
     return np.array([(endpoints == e).sum() for e in router.backends], dtype=np.float64)
 
 
-def _load(router: _Router) -> dict[str, float]:
-    mean = router.load.mean()
+def _load(router: _Router, pace: Array) -> dict[str, float]:
+    mean, busy = router.load.mean(), pace[int(router.load.argmax())]
     return {
+        "busy_step_ratio": float(busy) if np.isfinite(busy) else 1.0,
         "load_skew": float(router.load.max() / mean) if mean > 0 else 1.0,
+        "load_gap": float(router.load.max() - router.load.min()),
         "queue_max": float(router.queue.max()),
         "queue_min": float(router.queue.min()),
     }

@@ -209,7 +209,8 @@ _REPORTED = frozenset(
 
 
 def _uploading(pool: Mapping[str, Array]) -> Array:
-    return (pool["request_bytes"] < pool["expected_bytes"]) & (pool["first_ns"] == 0)
+    found: Array = (pool["request_bytes"] < pool["expected_bytes"]) & (pool["first_ns"] == 0)
+    return found
 
 
 def inference(pool: Mapping[str, Array]) -> Array:
@@ -219,7 +220,8 @@ def inference(pool: Mapping[str, Array]) -> Array:
     """
     headless = (pool["request_ns"] == 0) & (pool["streaming"] != 2) & (pool["chunks"] >= 1)
     found: Array = (pool["method"] == 2) | (pool["streaming"] == 1) | headless
-    return found & (pool["endpoint"] >= 0)
+    followed: Array = pool["endpoint"] >= 0
+    return found & followed
 
 
 def endpoint_key(address: str, port: int) -> str:

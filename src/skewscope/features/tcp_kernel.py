@@ -27,6 +27,9 @@ DECIDE_NS = 200_000_000
 """A copy's fate is decided this long after it was sent: the least retransmission timer of Linux
 (TCP_RTO_MIN), so a late original has had its time to arrive."""
 
+GIVE_UP_NS = 10_000_000_000
+"""After this long without a sign of life from the receiver's tap nothing is claimed about a copy."""
+
 # Columns of the ring: first and last sequence number, times at both taps, IP id, frame and tap of
 # the sender's view, state bits.
 SEQ, END, TS_S, TS_R, IPID, FRAME, STATE, LENGTH = range(8)
@@ -37,11 +40,11 @@ A_PACKETS, A_BYTES, A_SEGMENTS, A_RESENT, A_REORDERED, A_DUPACKS, A_ZERO, A_SYN,
 A_LARGEST, A_HOLES, A_CE, A_COLUMNS = 10, 11, 12, 13
 
 # Kinds of the event rows.
-E_LOST, E_NEEDLESS, E_REORDERED, E_RESENT = 1, 2, 3, 4
+E_LOST, E_NEEDLESS, E_REORDERED, E_RESENT, E_CLOSED = 1, 2, 3, 4, 5
 
 # Columns of the lane state.
 L_NEXT, L_UNA, L_SLOT, L_HEAD, L_RNEXT, L_HOLE_LO, L_HOLE_HI, L_HOLE_TS, L_HOLE_ID = range(9)
-L_ZERO_SINCE, L_LAST_DATA, L_DUP_ACK, L_COLUMNS = 9, 10, 11, 12
+L_ZERO_SINCE, L_PEAK, L_SHRINK, L_COLUMNS = 9, 10, 11, 12
 
 
 @njit
@@ -239,7 +242,6 @@ def scan(
                 )
                 if again and not back:
                     _note_resent(ring, lane, lane_id, k, ts, end, payload, frame | (tap << 48), events, pending, counts)
-                lane[L_LAST_DATA] = ts
             if tap == receiver_tap:
                 took, late = on_received(
                     ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, payload, separate
@@ -256,7 +258,7 @@ def scan(
                                frame | (tap << 48))
         # This packet acknowledges the other direction's data; that sender's tap must have seen it.
         if flags & 16 and tap == vantage[flow, 1 - way]:
-            _acknowledge(cols[i], lanes[flow * 2 + 1 - way], flow * 2 + 1 - way, ring, acc, rtt, pending, counts)
+            _acknowledge(cols[i], lanes[flow * 2 + 1 - way], flow * 2 + 1 - way, ring, acc, rtt, pending, events, counts)
 
 
 @njit
@@ -303,15 +305,24 @@ def _note_resent(
 
 @njit
 def _acknowledge(
-    row: Array, lane: Array, lane_id: int, ring: Array, acc: Array, rtt: Array, pending: Array, counts: Array
+    row: Array, lane: Array, lane_id: int, ring: Array, acc: Array, rtt: Array, pending: Array, events: Array,
+    counts: Array,
 ) -> None:
     ts, payload, ack, flags, window = row[0], row[5], row[7], row[8], row[9]
     if flags & 4:
         return
+    if flags & 2 == 0:
+        # A reader that falls behind shrinks its window long before it closes it: date it from there.
+        if 10 * window >= 9 * lane[L_PEAK]:
+            lane[L_PEAK] = max(window, lane[L_PEAK])
+            lane[L_SHRINK] = 0
+        elif lane[L_SHRINK] == 0:
+            lane[L_SHRINK] = ts
     if window == 0 and flags & 2 == 0:
         acc[lane_id, A_ZERO] += 1
         if lane[L_ZERO_SINCE] == 0:
             lane[L_ZERO_SINCE] = ts
+            _event(events, counts, E_CLOSED, lane_id, lane[L_SHRINK] if lane[L_SHRINK] else ts, 0, row[2] | (row[1] << 48))
     elif lane[L_ZERO_SINCE] > 0:
         lane[L_ZERO_SINCE] = 0
     if row[11] and serial32(row[11], ack) <= 0:
@@ -340,11 +351,13 @@ def decide(
     """
     kept = 0
     for p in range(count):
-        if now - pending[p, 3] < DECIDE_NS and pending[p, 8] == 0:
+        first, again, known = pending[p, 2], pending[p, 3], pending[p, 8]
+        # A receiver's tap that has shown nothing since proves nothing: wait for a sign of life.
+        blind = separate[p] and alive_ns[p] < first
+        if known == 0 and (now - again < DECIDE_NS or (blind and now - again < GIVE_UP_NS)):
             pending[kept] = pending[p]
             kept += 1
-            continue
-        # A receiver's tap that had ended can prove nothing, so nothing is claimed.
-        lost = pending[p, 8] == 0 and not (separate[p] and alive_ns[p] < pending[p, 2])
-        _event(events, counts, E_LOST if lost else E_NEEDLESS, pending[p, 0], pending[p, 2], pending[p, 4], pending[p, 5])
+        elif known or not blind:
+            kind = E_NEEDLESS if known else E_LOST
+            _event(events, counts, kind, pending[p, 0], first, pending[p, 4], pending[p, 5])
     return kept

@@ -23,6 +23,8 @@ class PairRows(FeatureRows):
 
     events: Array = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))
     """int64 (n, 6): kind (tcp_kernel.E_*), lane, ts_ns, length, frame | tap << 48, 0."""
+    passed: Array = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    """int64 (n, 3): lane, ts_ns, payload bytes (-1 unknown) of copies known to have crossed."""
     pair_of: dict[tuple[int, int], int] = field(default_factory=dict)
     """(source, destination) address ids -> row."""
 
@@ -48,6 +50,7 @@ class Transport:
             "dupacks": FeatureColumn("1", "duplicate acknowledgements"),
             "rtt_s": FeatureColumn("s", "median time from data to its acknowledgement at a's tap, delayed ones apart"),
             "rtt_max_s": FeatureColumn("s", "largest such time"),
+            "rtt_min_s": FeatureColumn("s", "least such time, possibly delayed ones included"),
             "transit_s": FeatureColumn("s", "median time from a's tap to b's tap (clock offset included)"),
             "transit_p90_s": FeatureColumn("s", "90th percentile of the same"),
             "transit_min_s": FeatureColumn("s", "least of the same"),
@@ -58,6 +61,7 @@ class Transport:
             "rsts": FeatureColumn("1", "connections that a reset"),
             "ce_marks": FeatureColumn("1", "packets marked congestion experienced"),
             "collective_bytes": FeatureColumn("bytes", "payload on flows that carry collectives"),
+            "inner": FeatureColumn("1", "1 where both are hosts of the cluster, 0 where one is a client"),
             "http_bytes": FeatureColumn("bytes", "payload on flows that carry HTTP"),
         },
     )
@@ -119,7 +123,7 @@ class Transport:
         lane = self._pending[:waiting, 0]
         far = vantage[lane // 2, 1 - lane % 2]
         separate = vantage[lane // 2, lane % 2] != far
-        now = slice_.end_ns if not slice_.last else slice_.end_ns + k.DECIDE_NS
+        now = slice_.end_ns if not slice_.last else slice_.end_ns + k.GIVE_UP_NS
         self._pending_count = k.decide(
             self._pending, waiting, now, separate, self._tap_last[far], events, counts
         )
@@ -141,13 +145,17 @@ class Transport:
         frames: dict[str, Array] = {}
         index.median(columns, onset, frames, "rtt", rtt[rtt[:, 4] == 0])
         index.median(columns, onset, frames, "transit", transit)
+        columns["rtt_min_s"] = index.least(rtt)
         index.events(columns, onset, frames, events)
         columns["zero_window_s"] = self._zero_time(slice_, index)
+        client = graph.is_client()
+        columns["inner"] = np.array([float(not client[a] and not client[b]) for a, b in pairs])
         self._acc[lanes] = 0
         names = slice_.directory.addresses
         keys = [f"{names[a]}->{names[b]}" for a, b in pairs]
         pair_of = {(int(a), int(b)): i for i, (a, b) in enumerate(pairs)}
-        return PairRows("pair", keys, columns, onset, frames, events=events, pair_of=pair_of)
+        passed = np.concatenate([transit[:, [0, 2, 4]], rtt[:, [0, 2, 4]] * [1, 1, 0] + [0, 0, -1]])
+        return PairRows("pair", keys, columns, onset, frames, events=events, passed=passed, pair_of=pair_of)
 
     def _sums(
         self, index: _Rows, graph: GraphRows, packets: Table, flow: Array, way: Array, seen: Array
@@ -197,6 +205,13 @@ class _Rows:
         """Return the pair row of each lane."""
         return self.row[np.searchsorted(self.lanes, lanes)]
 
+    def least(self, rows: Array) -> Array:
+        """Return the least sample (s) per pair of rows (lane, ns, ...), NaN where there is none."""
+        rows = rows[np.isin(rows[:, 0], self.lanes)]
+        low = np.full(self.count, np.inf)
+        np.minimum.at(low, self.of(rows[:, 0]), rows[:, 1] / 1e9)
+        return np.where(np.isfinite(low), low, np.nan)
+
     def median(
         self, columns: dict[str, Array], onset: dict[str, Array], frames: dict[str, Array], name: str, rows: Array
     ) -> None:
@@ -229,9 +244,10 @@ class _Rows:
     ) -> None:
         """Add loss counts, the sizes of lost copies and the first lost copy's time and frame."""
         where = self.of(events[:, 1])
-        for name, kind in (("lost", k.E_LOST), ("needless", k.E_NEEDLESS)):
+        for name, kind in (("lost", k.E_LOST), ("needless", k.E_NEEDLESS), ("zero_windows", k.E_CLOSED)):
             hit = events[:, 0] == kind
-            columns[name] = np.bincount(where[hit], minlength=self.count).astype(np.float64)
+            if name not in columns:
+                columns[name] = np.bincount(where[hit], minlength=self.count).astype(np.float64)
             first = np.zeros(self.count, dtype=np.int64)
             at = np.full((self.count, 2), -1, dtype=np.int64)
             for e in np.flatnonzero(hit)[::-1]:

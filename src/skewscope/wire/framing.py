@@ -15,7 +15,6 @@ from skewscope.wire.layout import (
     CLOSE,
     DATA,
     GLOO,
-    HOLE,
     HTTP1,
     HTTP_ROWS,
     MESSAGE_ROWS,
@@ -70,7 +69,7 @@ def _close(fr: Framing, span: Row, out: Out) -> None:
     link = fr.links[s >> 1]
     f = fr.framers[s]
     if link["proto"] == GLOO:
-        gloo.close(f, span, out)
+        gloo.close(f, span, out.messages, out.cells)
     elif link["proto"] == HTTP1:
         http1.close(f, span, out)
     f["phase"] = 0
@@ -78,7 +77,7 @@ def _close(fr: Framing, span: Row, out: Out) -> None:
 
 
 @njit
-def _classify(fr: Framing, link: Row, span: Row, src: Array, at: int) -> None:
+def _classify(protocols: Array, link: Row, span: Row, src: Array, at: int) -> None:
     """Look for a signature at a segment start of a flow without protocol."""
     if span["kind"] != DATA or span["head"] == 0 or span["size"] == 0:
         return
@@ -91,57 +90,76 @@ def _classify(fr: Framing, link: Row, span: Row, src: Array, at: int) -> None:
         link["proto"] = found
         link["confirms"] = 0
         link["misses"] = 0
-    fr.protocols[span["flow"]] = link["proto"]
+    protocols[span["flow"]] = link["proto"]
 
 
 @njit
-def _take(fr: Framing, span: Row, src: Array, at: int, out: Out) -> None:
-    """Give a data span or a hole to the framer of its flow."""
+def _take_http(fr: Framing, span: Row, src: Array, at: int, out: Out) -> None:
     s = span["stream"]
     link = fr.links[s >> 1]
-    if link["proto"] == UNKNOWN or link["proto"] == OPAQUE:
-        _classify(fr, link, span, src, at)
-    proto = link["proto"]
-    if proto in (UNKNOWN, OPAQUE):
-        return
-    f = fr.framers[s]
-    carry = fr.carry[s]
-    hole = span["kind"] == HOLE
-    sticky = link["confirms"] >= STICKY
-    if proto == GLOO:
-        gloo.take(f, carry, link, span, src, at, hole, sticky, out)
-    elif proto == TLS:
-        tls.take(f, carry, link, span, src, at, hole, out)
-    else:
-        http1.take(f, carry, link, span, src, at, hole, out)
-        if link["proto"] != HTTP1:  # a tunnel or an upgrade: what follows is another protocol
-            _reset(fr, s >> 1, link)
-            return
-    if not sticky and f["phase"] == 0 and span["head"] == 1:
-        link["misses"] = min(link["misses"] + 1, 250)
-    if link["misses"] >= MISSES and link["confirms"] < STICKY:
+    http1.take(fr.framers[s], fr.carry[s], link, span, src, at, out)
+    if link["proto"] != HTTP1:  # a tunnel or an upgrade: what follows is another protocol
         _reset(fr, s >> 1, link)
 
 
 @njit
+def _event(fr: Framing, span: Row, out: Out) -> None:
+    """Take a span without bytes: a new connection, or the end of a direction."""
+    if span["kind"] == OPEN:
+        slot = span["stream"] >> 1
+        _reset(fr, slot, fr.links[slot])
+    else:
+        _close(fr, span, out)
+
+
+@njit
+def _full(span: Row, out: Out) -> bool:
+    """Tell whether the rows of one more span might not fit."""
+    rows = max(out.cells[MESSAGE_ROWS], out.cells[HTTP_ROWS], out.cells[RECORD_ROWS])
+    if len(out.http) - rows < rows_spare(span["size"]):
+        return True
+    return bool(len(out.text) - out.cells[TEXT_BYTES] < span["size"] + CARRY)
+
+
+@njit
 def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: Framing, out: Out) -> int:
-    """Frame spans [start, count); return the first one not taken because `out` might not hold it."""
+    """Frame spans [start, count); return the first one not taken because `out` might not hold it.
+
+    Calls get records and single arrays where they can: every array passed costs atomic reference
+    counts, and this loop runs for every packet.
+    """
     for i in range(start, count):
         span = spans[i]
-        kind = span["kind"]
-        size = span["size"]
-        rows = max(out.cells[MESSAGE_ROWS], out.cells[HTTP_ROWS], out.cells[RECORD_ROWS])
-        if len(out.http) - rows < rows_spare(size) or len(out.text) - out.cells[TEXT_BYTES] < size + CARRY:
+        if _full(span, out):
             return i
-        if kind == OPEN:
-            slot = span["stream"] >> 1
-            _reset(fr, slot, fr.links[slot])
-        elif kind == CLOSE:
-            _close(fr, span, out)
-        elif span["at"] >= 0:
-            _take(fr, span, buffer, span["at"], out)
+        if span["kind"] == OPEN or span["kind"] == CLOSE:
+            _event(fr, span, out)
+            continue
+        at = span["at"]
+        src = buffer
+        if at < 0:
+            src = arena
+            at = -2 - at
+        s = span["stream"]
+        link = fr.links[s >> 1]
+        if link["proto"] == UNKNOWN or link["proto"] == OPAQUE:
+            _classify(fr.protocols, link, span, src, at)
+        proto = link["proto"]
+        if proto in (UNKNOWN, OPAQUE):
+            continue
+        sticky = link["confirms"] >= STICKY
+        f = fr.framers[s]
+        if proto == GLOO:
+            gloo.take(f, fr.carry[s], link, span, src, at, sticky, out.messages, out.cells)
+        elif proto == TLS:
+            tls.take(f, fr.carry[s], link, span, src, at, out.records, out.cells)
         else:
-            _take(fr, span, arena, -2 - span["at"], out)
+            _take_http(fr, span, src, at, out)
+        if not sticky:
+            if f["phase"] == 0 and span["head"] == 1:
+                link["misses"] = min(link["misses"] + 1, 250)
+            if link["misses"] >= MISSES and link["confirms"] < STICKY:
+                _reset(fr, s >> 1, link)
     return count
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from skewscope.core.tables import Array
 from skewscope.wire.jit import njit
-from skewscope.wire.layout import MESSAGE_ROWS, Out, Row, i64
+from skewscope.wire.layout import HOLE, MESSAGE_ROWS, Row, Rows, i64
 
 FRAMING_GLOO = 1
 PREAMBLE_BYTES = 48
@@ -64,16 +64,16 @@ def plausible(src: Array, at: int, have: int) -> bool:
 def looks_like(src: Array, at: int, size: int, skip: int) -> bool:
     """Tell whether a segment start (size known bytes, then skip unknown ones) is a preamble."""
     if size >= PREAMBLE_BYTES:
-        return plausible(src, at, PREAMBLE_BYTES)
+        return plausible(src, at, i64(PREAMBLE_BYTES))
     return size >= NAMED_BYTES and size + skip >= PREAMBLE_BYTES and plausible(src, at, size)
 
 
 @njit
-def emit(f: Row, span: Row, end_ns: int, out: Out) -> None:
+def emit(f: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
     """Append the row of the message in framer row `f`."""
-    n = out.cells[MESSAGE_ROWS]
-    out.cells[MESSAGE_ROWS] = n + 1
-    row = out.messages[n]
+    n = cells[MESSAGE_ROWS]
+    cells[MESSAGE_ROWS] = n + 1
+    row = made[n]
     row["ts_ns"] = f["ts"]
     row["end_ns"] = end_ns
     row["tap"] = span["tap"]
@@ -93,13 +93,13 @@ def emit(f: Row, span: Row, end_ns: int, out: Out) -> None:
 def _begin(f: Row, carry: Array, have: int, link: Row) -> bool:
     """Read the preamble in the carry row; returns whether a message begins, else the chain is lost."""
     f["got"] = 0
-    if not plausible(carry, 0, have):
+    if not plausible(carry, i64(0), have):
         f["phase"] = LOST
         link["misses"] = min(link["misses"] + 1, 250)
         return False
     link["confirms"] = min(link["confirms"] + 1, 250)
-    slot = _u64(carry, 16)
-    f["left"] = _u64(carry, 0) - PREAMBLE_BYTES
+    slot = _u64(carry, i64(16))
+    f["left"] = _u64(carry, i64(0)) - PREAMBLE_BYTES
     f["nbytes"] = f["left"]
     f["kind"] = carry[8]
     f["collective"] = carry[23]
@@ -109,12 +109,12 @@ def _begin(f: Row, carry: Array, have: int, link: Row) -> bool:
 
 
 @njit
-def _pass_body(f: Row, span: Row, size: int, end_ns: int, out: Out) -> int:
+def _pass_body(f: Row, span: Row, size: int, end_ns: int, made: Rows, cells: Array) -> int:
     """Let up to `size` body bytes pass; emits the message when complete; returns the bytes taken."""
     take: int = min(f["left"], size)
     f["left"] -= take
     if f["left"] == 0:
-        emit(f, span, end_ns, out)
+        emit(f, span, end_ns, made, cells)
         f["phase"] = PREAMBLE
     return take
 
@@ -123,13 +123,23 @@ def _pass_body(f: Row, span: Row, size: int, end_ns: int, out: Out) -> int:
 def _find(src: Array, at: int, size: int) -> int:
     """Return the offset of the first whole plausible preamble in the known bytes, -1 if none."""
     for k in range(size - PREAMBLE_BYTES + 1):
-        if plausible(src, at + k, PREAMBLE_BYTES):
+        if plausible(src, at + k, i64(PREAMBLE_BYTES)):
             return k
     return -1
 
 
 @njit
-def _known(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, sticky: bool, out: Out) -> None:
+def _known(
+    f: Row,
+    carry: Array,
+    link: Row,
+    span: Row,
+    src: Array,
+    at: int,
+    sticky: bool,
+    made: Rows,
+    cells: Array,
+) -> None:
     """Take the known bytes of a span."""
     size = span["size"]
     k = i64(0)
@@ -153,22 +163,23 @@ def _known(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, stic
                 carry[f["got"] + j] = src[at + k + j]
             f["got"] += take
             k += take
-            if f["got"] == PREAMBLE_BYTES and _begin(f, carry, PREAMBLE_BYTES, link) and f["left"] == 0:
-                _pass_body(f, span, 0, span["ts"], out)
+            began = f["got"] == PREAMBLE_BYTES and _begin(f, carry, i64(PREAMBLE_BYTES), link)
+            if began and f["left"] == 0:
+                _pass_body(f, span, i64(0), span["ts"], made, cells)
         else:
-            k += _pass_body(f, span, size - k, span["ts"], out)
+            k += _pass_body(f, span, size - k, span["ts"], made, cells)
 
 
 @njit
-def _unknown(f: Row, carry: Array, link: Row, span: Row, end_ns: int, out: Out) -> None:
+def _unknown(f: Row, carry: Array, link: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
     """Let the unknown bytes behind the known ones pass: only a named message leads across them."""
     skip = span["skip"]
     if f["phase"] == PREAMBLE and f["got"] >= NAMED_BYTES and skip >= PREAMBLE_BYTES - f["got"]:
         skip -= PREAMBLE_BYTES - f["got"]
         if _begin(f, carry, i64(f["got"]), link) and f["left"] == 0:
-            _pass_body(f, span, 0, end_ns, out)
+            _pass_body(f, span, i64(0), end_ns, made, cells)
     while skip > 0 and f["phase"] == BODY:
-        skip -= _pass_body(f, span, skip, end_ns, out)
+        skip -= _pass_body(f, span, skip, end_ns, made, cells)
     if skip > 0:
         f["phase"] = LOST
         f["got"] = 0
@@ -176,21 +187,29 @@ def _unknown(f: Row, carry: Array, link: Row, span: Row, end_ns: int, out: Out) 
 
 @njit
 def take(
-    f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, hole: bool, sticky: bool, out: Out
+    f: Row,
+    carry: Array,
+    link: Row,
+    span: Row,
+    src: Array,
+    at: int,
+    sticky: bool,
+    made: Rows,
+    cells: Array,
 ) -> None:
     """Take one span (data, or a hole: all unknown). `sticky`: search for preambles inside segments.
 
     A message that ends in a hole gets end_ns = 0: the segment that carried its end was not seen.
     """
-    _known(f, carry, link, span, src, at, sticky, out)
+    _known(f, carry, link, span, src, at, sticky, made, cells)
     if span["skip"] > 0:
-        _unknown(f, carry, link, span, 0 if hole else span["ts"], out)
+        _unknown(f, carry, link, span, i64(0) if span["kind"] == HOLE else span["ts"], made, cells)
 
 
 @njit
-def close(f: Row, span: Row, out: Out) -> None:
+def close(f: Row, span: Row, made: Rows, cells: Array) -> None:
     """End a direction: a message in progress is emitted with end_ns = 0."""
     if f["phase"] == BODY:
-        emit(f, span, 0, out)
+        emit(f, span, i64(0), made, cells)
     f["phase"] = LOST
     f["got"] = 0

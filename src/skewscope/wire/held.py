@@ -22,8 +22,9 @@ from skewscope.wire.layout import (
     LIVE,
     STRAYED,
     Tcp,
+    i64,
 )
-from skewscope.wire.spans import deliver_part, put, shift
+from skewscope.wire.spans import deliver_part, mark, shift
 
 HELD_COST = 96
 """Bytes of memory charged per held segment besides its payload."""
@@ -124,7 +125,7 @@ def hold(t: Tcp, s: int, pos: int, at: int, size: int, skip: int, ts: int, frame
 def _hole(t: Tcp, s: int, end: int, ts: int) -> None:
     """Declare the bytes up to `end` missing."""
     st = t.streams[s]
-    put(t, HOLE, s, -1, 0, end - st["next"], st["next"], ts)
+    mark(t, i64(HOLE), s, end - st["next"], st["next"], ts)
     st["next"] = end
 
 
@@ -135,7 +136,7 @@ def settle(t: Tcp, s: int, ts: int, flush: int) -> None:
     while st["first"] >= 0:
         h = t.held[st["first"]]
         if h["pos"] <= st["next"]:
-            deliver_part(t, s, h["pos"], h["at"], h["size"], h["skip"], h["ts"], h["frame"], h["head"])
+            deliver_part(t, s, h["pos"], h["at"], h["size"], h["skip"], h["ts"], h["frame"], i64(h["head"]))
             _pop(t, s)
             continue
         over = (
@@ -154,7 +155,7 @@ def settle(t: Tcp, s: int, ts: int, flush: int) -> None:
             break
         _hole(t, s, h["pos"], ts)
     if st["fin"] > 0 and st["next"] >= st["fin"]:
-        n = put(t, CLOSE, s, -1, 0, 0, st["next"], ts)
+        n = mark(t, i64(CLOSE), s, i64(0), st["next"], ts)
         t.spans[n]["head"] = 1  # closed by its sender, not by the end of the capture
         st["next"] = st["fin"] + 1
         st["fin"] = 0
@@ -166,13 +167,13 @@ def end_stream(t: Tcp, s: int, ts: int) -> None:
     st = t.streams[s]
     if st["state"] == CLOSED:
         return
-    settle(t, s, ts, 1)
+    settle(t, s, ts, i64(1))
     # One byte acknowledged beyond the last may be a FIN that was not captured: not a hole.
     if st["acked"] > st["next"] + 1 and st["fin"] == 0:
         _hole(t, s, st["acked"], ts)
     elif st["fin"] > st["next"] and st["acked"] > st["next"]:
         _hole(t, s, min(st["acked"], st["fin"]), ts)
-    put(t, CLOSE, s, -1, 0, 0, st["next"], ts)
+    mark(t, i64(CLOSE), s, i64(0), st["next"], ts)
 
 
 @njit

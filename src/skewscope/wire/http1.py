@@ -14,7 +14,7 @@ from skewscope.wire import sse
 from skewscope.wire.http1_rows import CHUNK_ROW, END, REQUEST_HEAD, RESPONSE_HEAD, RESYNCHRONISED, emit
 from skewscope.wire.http1_words import CHUNK, NOTHING, looks_like
 from skewscope.wire.jit import njit
-from skewscope.wire.layout import HTTP1, UNKNOWN, Out, Row, i64
+from skewscope.wire.layout import HOLE, HTTP1, UNKNOWN, Out, Row, i64
 
 LOST, START, HEADERS, LENGTH, UNTIL_CLOSE, CHUNK_SIZE, CHUNK_DATA, CHUNK_END, TRAILERS = range(9)
 TRANSITIONS = {
@@ -38,11 +38,16 @@ __all__ = ["CHUNK", "NOTHING", "TRANSITIONS", "close", "looks_like", "take"]
 
 
 @njit
-def _lose(f: Row, link: Row, malformed: bool) -> None:
+def _lose(f: Row) -> None:
     f["phase"] = LOST
     f["got"] = 0
-    if malformed:
-        link["misses"] = min(link["misses"] + 1, 250)
+
+
+@njit
+def _malformed(f: Row, link: Row) -> None:
+    """These bytes are not what the phase asks for: lose the place and count it against the protocol."""
+    _lose(f)
+    link["misses"] = min(link["misses"] + 1, 250)
 
 
 @njit
@@ -67,19 +72,19 @@ def _answer(link: Row) -> int:
 
 
 @njit
-def _end_message(f: Row, span: Row, seen: bool, out: Out) -> None:
+def _end_message(f: Row, span: Row, out: Out) -> None:
     f["phase"] = START
     f["got"] = 0
     f["head_bytes"] = 0
-    if seen:
-        emit(f, span, END, 0, out)
+    if span["kind"] != HOLE:
+        emit(f, span, i64(END), i64(0), out)
 
 
 @njit
-def _flush_piece(f: Row, span: Row, seen: bool, out: Out) -> None:
+def _flush_piece(f: Row, span: Row, out: Out) -> None:
     """Emit the body bytes passed since the last row."""
-    if seen and f["nbytes"] > 0:
-        emit(f, span, CHUNK_ROW, f["nbytes"], out)
+    if span["kind"] != HOLE and f["nbytes"] > 0:
+        emit(f, span, i64(CHUNK_ROW), f["nbytes"], out)
     f["nbytes"] = 0
     f["events"] = 0
     f["cut"] = 0
@@ -88,9 +93,9 @@ def _flush_piece(f: Row, span: Row, seen: bool, out: Out) -> None:
 @njit
 def _emit_head(f: Row, carry: Array, span: Row, out: Out) -> None:
     if f["response"] == 1:
-        emit(f, span, RESPONSE_HEAD, max(f["length"], 0), out)
+        emit(f, span, i64(RESPONSE_HEAD), max(f["length"], i64(0)), out)
         return
-    row = emit(f, span, REQUEST_HEAD, max(f["length"], 0), out)
+    row = emit(f, span, i64(REQUEST_HEAD), max(f["length"], i64(0)), out)
     if f["target_bytes"] > 0:
         words.put_target(carry, f["target_bytes"], row, out)
 
@@ -112,7 +117,7 @@ def _begin_body(f: Row, span: Row, out: Out) -> None:
     elif f["length"] < 0 and f["response"] == 1:
         f["phase"] = UNTIL_CLOSE
     else:
-        _end_message(f, span, True, out)
+        _end_message(f, span, out)
 
 
 @njit
@@ -135,7 +140,7 @@ def _end_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     if status == 101 or (asked == words.ASKED_CONNECT and status < 300):
         link["proto"] = UNKNOWN
     elif asked == words.ASKED_HEAD or status == 204 or status == 304:
-        _end_message(f, span, True, out)
+        _end_message(f, span, out)
     else:
         _begin_body(f, span, out)
 
@@ -144,10 +149,10 @@ def _end_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
 def _cut_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """The snap length cut a head: emit what its beginning says; what follows it is not known."""
     if f["phase"] == START:
-        if not words.start_line(f, carry, min(f["got"], words.LINE), False):
+        if not words.start_line(f, carry, min(f["got"], words.LINE), i64(0)):
             return
     elif f["got"] > 0:
-        words.header(f, carry, min(f["got"], words.LINE), False)
+        words.header(f, carry, min(f["got"], words.LINE), i64(0))
     if f["response"] == 1:
         if f["status"] >= 200:
             _answer(link)
@@ -160,7 +165,7 @@ def _cut_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
 def _end_line(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """Act on a complete line in the carry row."""
     n = min(f["got"], words.LINE)
-    whole = f["got"] <= words.LINE
+    whole = i64(f["got"] <= words.LINE)
     f["got"] = 0
     if n > 0 and carry[n - 1] == 13:
         n -= 1
@@ -171,7 +176,7 @@ def _end_line(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
         if words.start_line(f, carry, n, whole):
             f["phase"] = HEADERS
         else:
-            _lose(f, link, True)
+            _malformed(f, link)
     elif phase == HEADERS:
         if n == 0:
             _end_head(f, carry, link, span, out)
@@ -179,7 +184,7 @@ def _end_line(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
             words.header(f, carry, n, whole)
     elif phase == TRAILERS:
         if n == 0:
-            _end_message(f, span, True, out)
+            _end_message(f, span, out)
     else:
         _begin_chunk(f, link, words.chunk_size(carry, n))
 
@@ -188,7 +193,7 @@ def _end_line(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
 def _begin_chunk(f: Row, link: Row, size: int) -> None:
     f["head_bytes"] = 0
     if size < 0:
-        _lose(f, link, True)
+        _malformed(f, link)
         return
     link["confirms"] = min(link["confirms"] + 1, 250)
     f["nbytes"] = size
@@ -211,14 +216,14 @@ def _line(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, n: in
             f["got"] += 1
     f["head_bytes"] += k
     if f["head_bytes"] > MAX_HEAD_BYTES:
-        _lose(f, link, True)
+        _malformed(f, link)
     elif ended:
         _end_line(f, carry, link, span, out)
     return k
 
 
 @njit
-def _passed(f: Row, span: Row, n: int, seen: bool, out: Out) -> None:
+def _passed(f: Row, span: Row, n: int, out: Out) -> None:
     """Account for n body bytes; ends the chunk or the message that they complete."""
     phase = f["phase"]
     if phase != CHUNK_DATA:
@@ -229,9 +234,9 @@ def _passed(f: Row, span: Row, n: int, seen: bool, out: Out) -> None:
     if f["left"] > 0:
         return
     spoilt = f["cut"] == 1
-    _flush_piece(f, span, seen, out)
+    _flush_piece(f, span, out)
     if phase == LENGTH:
-        _end_message(f, span, seen, out)
+        _end_message(f, span, out)
     else:
         f["phase"] = CHUNK_END
         f["got"] = 0
@@ -246,7 +251,7 @@ def _body(f: Row, span: Row, src: Array, at: int, n: int, out: Out) -> int:
         n = min(n, f["left"])
     if f["streaming"] != 2:
         sse.scan(f, src, at, n)
-    _passed(f, span, n, True, out)
+    _passed(f, span, n, out)
     return n
 
 
@@ -259,11 +264,11 @@ def _chunk_end(f: Row, link: Row, c: int) -> None:
         f["phase"] = CHUNK_SIZE
         f["got"] = 0
     else:
-        _lose(f, link, True)
+        _malformed(f, link)
 
 
 @njit
-def _unknown(f: Row, carry: Array, link: Row, span: Row, hole: bool, out: Out) -> None:
+def _unknown(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """Let the span's unknown bytes pass where a length is known, else lose the place."""
     skip = span["skip"]
     while skip > 0:
@@ -273,7 +278,7 @@ def _unknown(f: Row, carry: Array, link: Row, span: Row, hole: bool, out: Out) -
             f["cut"] = 1
             f["events"] = 0
             sse.spoil(f)
-            _passed(f, span, n, not hole, out)
+            _passed(f, span, n, out)
             skip -= n
         elif phase == CHUNK_END:
             n = min(skip, 2 - i64(f["got"]))
@@ -283,13 +288,13 @@ def _unknown(f: Row, carry: Array, link: Row, span: Row, hole: bool, out: Out) -
                 f["phase"] = CHUNK_SIZE
                 f["got"] = 0
         else:
-            if hole:
+            if span["kind"] == HOLE:
                 link["asked"] = 0
                 link["asks"] = 0
                 f["streaming"] = 0
             elif phase == HEADERS or (phase == START and f["got"] > 0):
                 _cut_head(f, carry, link, span, out)
-            _lose(f, link, False)
+            _lose(f)
             return
 
 
@@ -302,7 +307,7 @@ def _resynchronise(f: Row, span: Row, src: Array, at: int, out: Out) -> None:
     if found == NOTHING:
         return
     if f["synced"] == 1 or found == CHUNK:
-        emit(f, span, RESYNCHRONISED, 0, out)
+        emit(f, span, i64(RESYNCHRONISED), i64(0), out)
     f["synced"] = 1
     f["got"] = 0
     f["head_bytes"] = 0
@@ -315,7 +320,7 @@ def _resynchronise(f: Row, span: Row, src: Array, at: int, out: Out) -> None:
 
 
 @njit
-def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, hole: bool, out: Out) -> None:
+def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, out: Out) -> None:
     """Take one span (data, or a hole: all unknown). A tunnel or upgrade sets the link to UNKNOWN."""
     size = span["size"]
     if f["phase"] == LOST and size > 0:
@@ -331,14 +336,14 @@ def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, hole: 
         else:
             k += _line(f, carry, link, span, src, at + k, size - k, out)
     if span["skip"] > 0 and f["phase"] != LOST and link["proto"] == HTTP1:
-        _unknown(f, carry, link, span, hole, out)
+        _unknown(f, carry, link, span, out)
     if f["phase"] == LENGTH or f["phase"] == UNTIL_CLOSE:
-        _flush_piece(f, span, not hole, out)
+        _flush_piece(f, span, out)
 
 
 @njit
 def close(f: Row, span: Row, out: Out) -> None:
     """End a direction; a FIN (`head` of the span) ends a body that lasts until the close."""
     if f["phase"] == UNTIL_CLOSE and span["head"] == 1:
-        emit(f, span, END, 0, out)
+        emit(f, span, i64(END), i64(0), out)
     f["phase"] = LOST

@@ -109,11 +109,11 @@ def looks_like(src: Array, at: int, n: int) -> int:
 
 
 @njit
-def start_line(f: Row, line: Array, n: int, whole: bool) -> bool:
+def start_line(f: Row, line: Array, n: int, whole: int) -> bool:
     """Parse a status or request line of n bytes into the framer row; False if it is neither.
 
     The request's ask code goes to f["left"], its path to the second half of the carry row. `whole`
-    False: the line was cut off behind n bytes.
+    0: the line was cut off behind n bytes.
     """
     f["length"] = -1
     f["chunked"] = 0
@@ -121,7 +121,7 @@ def start_line(f: Row, line: Array, n: int, whole: bool) -> bool:
     f["target_bytes"] = 0
     f["method"] = 0
     f["status"] = 0
-    if _starts(line, 0, n, _VERSION):
+    if _starts(line, i64(0), n, _VERSION):
         f["response"] = 1
         if n < 12:
             return False
@@ -132,7 +132,7 @@ def start_line(f: Row, line: Array, n: int, whole: bool) -> bool:
             status = 10 * status + line[k] - 48
         f["status"] = status
         return status >= 100
-    method, ask, at = _method(line, 0, n)
+    method, ask, at = _method(line, i64(0), n)
     if method == 0:
         return False
     f["response"] = 0
@@ -185,18 +185,18 @@ def _value_at(line: Array, at: int, n: int) -> int:
 
 
 @njit
-def header(f: Row, line: Array, n: int, whole: bool) -> None:
+def header(f: Row, line: Array, n: int, whole: int) -> None:
     """Note a header line of n bytes; of a line that was cut off only the content type counts."""
     c = line[0] | 32
-    if c == 99 and _starts(line, 0, n, _CONTENT_TYPE):
+    if c == 99 and _starts(line, i64(0), n, _CONTENT_TYPE):
         at = _value_at(line, len(_CONTENT_TYPE), n)
         if _starts(line, at, n - at, _EVENT_STREAM):
             f["streaming"] = 1
-        elif whole or n - at >= len(_EVENT_STREAM):
+        elif whole == 1 or n - at >= len(_EVENT_STREAM):
             f["streaming"] = 2
-    elif c == 99 and whole and _starts(line, 0, n, _CONTENT_LENGTH):
+    elif c == 99 and whole == 1 and _starts(line, i64(0), n, _CONTENT_LENGTH):
         f["length"] = _decimal(line, _value_at(line, len(_CONTENT_LENGTH), n), n)
-    elif c == 116 and whole and _starts(line, 0, n, _TRANSFER_ENCODING):
+    elif c == 116 and whole == 1 and _starts(line, i64(0), n, _TRANSFER_ENCODING):
         for at in range(len(_TRANSFER_ENCODING), n):
             if _starts(line, at, n - at, _CHUNKED):
                 f["chunked"] = 1

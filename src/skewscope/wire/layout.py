@@ -52,7 +52,8 @@ SPAN = np.dtype(
         ("pos", "i8"),
         ("ts", "i8"),
         ("frame", "u8"),
-    ]
+    ],
+    align=True,
 )
 
 SLOT = np.dtype(
@@ -65,7 +66,8 @@ SLOT = np.dtype(
         ("newer", "i4"),  # neighbours in order of last packet, -1 = none; `older` also links free slots
         ("older", "i4"),
         ("ts", "i8"),
-    ]
+    ],
+    align=True,
 )
 
 STREAM = np.dtype(
@@ -82,7 +84,8 @@ STREAM = np.dtype(
         ("last", "i4"),
         ("held", "i4"),
         ("held_bytes", "i8"),
-    ]
+    ],
+    align=True,
 )
 
 HELD = np.dtype(
@@ -96,7 +99,8 @@ HELD = np.dtype(
         ("next", "i4"),
         ("head", "u1"),
         ("live", "u1"),
-    ]
+    ],
+    align=True,
 )
 
 LINK = np.dtype(
@@ -107,7 +111,8 @@ LINK = np.dtype(
         ("asked", "u1"),  # HTTP requests whose response head has not been seen
         ("tries", "u2"),
         ("asks", "i8"),  # two bits each, oldest lowest: 0 other, 1 HEAD, 2 CONNECT
-    ]
+    ],
+    align=True,
 )
 
 FRAMER = np.dtype(
@@ -136,7 +141,8 @@ FRAMER = np.dtype(
         ("sse_line", "i4"),  # bytes of "data:" seen at the start of the line; more = some other line
         ("sse_data", "u1"),  # the event has a data field
         ("sse_cr", "u1"),
-    ]
+    ],
+    align=True,
 )
 
 CARRY = 512
@@ -204,7 +210,7 @@ class Out(NamedTuple):
 
 def row_type(schema: Schema) -> np.dtype[np.void]:
     """Return the structured dtype of one row of a schema."""
-    return np.dtype([(name, column.dtype) for name, column in schema.columns.items()])
+    return np.dtype([(name, column.dtype) for name, column in schema.columns.items()], align=True)
 
 
 def new_out(rows: int) -> Out:

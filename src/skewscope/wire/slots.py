@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from skewscope.core.tables import Array
 from skewscope.wire.held import end_stream, reset
 from skewscope.wire.jit import njit
-from skewscope.wire.layout import EVICTED, FREE_SLOT, L_IDLE, NEWEST, OLDEST, OPEN, USED, Batch, Tcp, i64
-from skewscope.wire.spans import put
+from skewscope.wire.layout import (
+    EVICTED,
+    FREE_SLOT,
+    L_IDLE,
+    NEWEST,
+    OLDEST,
+    OPEN,
+    USED,
+    Batch,
+    Rows,
+    Tcp,
+    i64,
+)
+from skewscope.wire.spans import mark
 
 
 @njit
@@ -18,35 +31,44 @@ def _evict(t: Tcp, k: int, ts: int) -> None:
     t.slots[k]["used"] = 0
     t.cells[EVICTED] += 1
     t.cells[USED] -= 1
-    _unlink(t, k)
+    _unlink(t.slots, t.cells, k)
     t.slots[k]["older"] = t.cells[FREE_SLOT]
     t.cells[FREE_SLOT] = k
 
 
 @njit
-def _unlink(t: Tcp, k: int) -> None:
-    newer = t.slots[k]["newer"]
-    older = t.slots[k]["older"]
+def _unlink(slots: Rows, cells: Array, k: int) -> None:
+    newer = slots[k]["newer"]
+    older = slots[k]["older"]
     if newer >= 0:
-        t.slots[newer]["older"] = older
+        slots[newer]["older"] = older
     else:
-        t.cells[NEWEST] = older
+        cells[NEWEST] = older
     if older >= 0:
-        t.slots[older]["newer"] = newer
+        slots[older]["newer"] = newer
     else:
-        t.cells[OLDEST] = newer
+        cells[OLDEST] = newer
 
 
 @njit
-def _link_newest(t: Tcp, k: int) -> None:
-    first = t.cells[NEWEST]
-    t.slots[k]["newer"] = -1
-    t.slots[k]["older"] = first
+def _link_newest(slots: Rows, cells: Array, k: int) -> None:
+    first = cells[NEWEST]
+    slots[k]["newer"] = -1
+    slots[k]["older"] = first
     if first >= 0:
-        t.slots[first]["newer"] = k
+        slots[first]["newer"] = k
     else:
-        t.cells[OLDEST] = k
-    t.cells[NEWEST] = k
+        cells[OLDEST] = k
+    cells[NEWEST] = k
+
+
+@njit
+def touch(slots: Rows, cells: Array, k: int, ts: int) -> None:
+    """Note a packet of the flow in slot k."""
+    slots[k]["ts"] = ts
+    if cells[NEWEST] != k:
+        _unlink(slots, cells, k)
+        _link_newest(slots, cells, k)
 
 
 @njit
@@ -56,10 +78,7 @@ def slot_for(t: Tcp, b: Batch, i: int) -> int:
     ts = b.ts[i]
     k = i64(t.slot_of[flow])
     if k >= 0:
-        t.slots[k]["ts"] = ts
-        if t.cells[NEWEST] != k:
-            _unlink(t, k)
-            _link_newest(t, k)
+        touch(t.slots, t.cells, k, ts)
         return k
     oldest = t.cells[OLDEST]
     if oldest >= 0 and (t.cells[FREE_SLOT] < 0 or ts - t.slots[oldest]["ts"] > t.limits[L_IDLE]):
@@ -79,8 +98,8 @@ def slot_for(t: Tcp, b: Batch, i: int) -> int:
     else:
         slot["a"] = b.dst[i]
         slot["b"] = b.src[i]
-    _link_newest(t, k)
+    _link_newest(t.slots, t.cells, k)
     reset(t, 2 * k)
     reset(t, 2 * k + 1)
-    put(t, OPEN, 2 * k, -1, 0, 0, 0, ts)
+    mark(t, i64(OPEN), 2 * k, i64(0), i64(0), ts)
     return k

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skewscope.wire.jit import njit
-from skewscope.wire.layout import DATA, L_SEGMENTS, SPANS, Tcp
+from skewscope.wire.layout import DATA, L_SEGMENTS, SPANS, Row, Tcp, i64
 
 
 @njit
@@ -21,12 +21,10 @@ def held_spare(t: Tcp) -> int:
 
 
 @njit
-def put(t: Tcp, kind: int, stream: int, at: int, size: int, skip: int, pos: int, ts: int) -> int:
-    """Append a span and return its index; `frame` and `head` are zero until the caller sets them."""
-    n: int = t.cells[SPANS]
-    t.cells[SPANS] = n + 1
-    slot = t.slots[stream >> 1]
-    span = t.spans[n]
+def fill(
+    span: Row, slot: Row, kind: int, stream: int, at: int, size: int, skip: int, pos: int, ts: int
+) -> None:
+    """Write a span; `frame` and `head` are zero until the caller sets them."""
     way = stream & 1
     span["kind"] = kind
     span["way"] = way
@@ -46,7 +44,21 @@ def put(t: Tcp, kind: int, stream: int, at: int, size: int, skip: int, pos: int,
     span["pos"] = pos
     span["ts"] = ts
     span["frame"] = 0
+
+
+@njit
+def put(t: Tcp, kind: int, stream: int, at: int, size: int, skip: int, pos: int, ts: int) -> int:
+    """Append a span and return its index."""
+    n: int = t.cells[SPANS]
+    t.cells[SPANS] = n + 1
+    fill(t.spans[n], t.slots[stream >> 1], kind, stream, at, size, skip, pos, ts)
     return n
+
+
+@njit
+def mark(t: Tcp, kind: int, stream: int, skip: int, pos: int, ts: int) -> int:
+    """Append a span without known bytes and return its index."""
+    return put(t, kind, stream, i64(-1), i64(0), skip, pos, ts)
 
 
 @njit
@@ -73,7 +85,7 @@ def deliver_part(
         at = shift(at, known)
         size -= known
         skip -= cut - known
-    n = put(t, DATA, s, at, size, skip, end - size - skip, ts)
+    n = put(t, i64(DATA), s, at, size, skip, end - size - skip, ts)
     t.spans[n]["frame"] = frame
     t.spans[n]["head"] = head
     st["next"] = end

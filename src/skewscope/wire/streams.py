@@ -23,6 +23,8 @@ TABLES: dict[str, Schema] = {"messages": MESSAGES, "http": HTTP, "records": RECO
 _FIRST_SLOTS = 256
 _SPANS = 1 << 15
 _ROWS = 1 << 13
+MAX_FLOW_ID = 1 << 26
+"""Flows beyond it are passed over: tables indexed by flow id stay below half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class StreamFramer:
     def finish(self) -> dict[str, Table]:
         """End all flows at the last packet's time; return what was pending, as `feed` does.
 
-        Gaps become holes; a message in progress is given with end_ns = 0. The framer is empty then.
+        Gaps become holes; a message in progress is given with end_ns = 0. Nothing is pending then.
         """
         parts: dict[str, list[Table]] = {name: [] for name in TABLES}
         empty = _frozen(np.zeros(0, np.uint8))
@@ -155,8 +157,9 @@ class StreamFramer:
         count = int(t.cells[layout.SPANS])
         spans = t.spans[:count]
         largest = int(spans["size"].max(initial=0))
-        if int(framing.rows_spare(largest)) > len(self._out.http) or largest > 8 * _ROWS:
-            self._out = layout.new_out(2 * largest + _ROWS)
+        rows = int(framing.rows_spare(largest))
+        if rows > len(self._out.http):
+            self._out = layout.new_out(rows + _ROWS)  # 16 bytes of text a row are four times the span
         done = 0
         while done < count:
             done = int(framing.frame(t.spans, done, count, raw, self._arena, self._framing, self._out))
@@ -194,6 +197,7 @@ def _batch(packets: Table, size: int) -> Batch:
     columns = [packets[n] for n in ("ts_ns", "frame", "tap", "flow", "way", "src", "dst", "proto", "fault")]
     rest = [packets[n] for n in ("seq", "ack", "flags")]
     at = np.where(captured > 0, at, 0)
+    columns[3] = np.where(columns[3] < MAX_FLOW_ID, columns[3], np.uint32(0))
     return Batch(*(np.ascontiguousarray(c) for c in (*columns, payload, captured, at, *rest)))
 
 

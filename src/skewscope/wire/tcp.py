@@ -16,6 +16,7 @@ from skewscope.wire.held import end_stream, hold, reset, settle
 from skewscope.wire.jit import njit
 from skewscope.wire.layout import (
     CLOSED,
+    DATA,
     FAR,
     LIVE,
     OPEN,
@@ -24,12 +25,13 @@ from skewscope.wire.layout import (
     STRAYED,
     TENTATIVE,
     Batch,
+    Row,
     Tcp,
     i64,
 )
 from skewscope.wire.seq import WRAP, delta, extend
-from skewscope.wire.slots import slot_for
-from skewscope.wire.spans import deliver_part, held_spare, put, span_spare
+from skewscope.wire.slots import slot_for, touch
+from skewscope.wire.spans import deliver_part, fill, held_spare, mark, span_spare
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
@@ -61,10 +63,10 @@ def _syn(t: Tcp, s: int, seq: int, flags: int, ts: int) -> None:
         if flags & ACK == 0:
             end_stream(t, s ^ 1, ts)
             reset(t, s ^ 1)
-        put(t, OPEN, s, -1, 0, 0, 0, ts)
+        mark(t, i64(OPEN), s, i64(0), i64(0), ts)
     elif flags & ACK == 0 and t.streams[s ^ 1]["state"] == CLOSED:
-        put(t, OPEN, s, -1, 0, 0, 0, ts)  # a new connection behind a reset one
-    _start(t, s, RUNNING, WRAP + seq + 1)
+        mark(t, i64(OPEN), s, i64(0), i64(0), ts)  # a new connection behind a reset one
+    _start(t, s, i64(RUNNING), WRAP + seq + 1)
     st["isn_known"] = 1
     st["isn"] = seq
 
@@ -80,8 +82,8 @@ def _stray(t: Tcp, s: int, pos: int, end: int, ts: int) -> int:
         return 1
     end_stream(t, s, ts)
     reset(t, s)
-    put(t, OPEN, s, -1, 0, 0, 0, ts)
-    _start(t, s, RUNNING, pos)
+    mark(t, i64(OPEN), s, i64(0), i64(0), ts)
+    _start(t, s, i64(RUNNING), pos)
     return 0
 
 
@@ -99,7 +101,7 @@ def _segment(t: Tcp, b: Batch, i: int, s: int, pos: int) -> None:
         st["state"] = RUNNING
     at = i64(b.at[i])
     if st["first"] < 0 and pos <= st["next"]:
-        deliver_part(t, s, pos, at, size, end - pos - size, b.ts[i], b.frame[i], 1)
+        deliver_part(t, s, pos, at, size, end - pos - size, b.ts[i], b.frame[i], i64(1))
     else:
         hold(t, s, pos, at, size, end - pos - size, b.ts[i], b.frame[i], 1)
 
@@ -131,13 +133,30 @@ def packet(t: Tcp, b: Batch, i: int) -> None:
             if acked > other["acked"] and acked - other["next"] < FAR:
                 other["acked"] = acked
                 if other["first"] >= 0:
-                    settle(t, s ^ 1, ts, 0)
+                    settle(t, s ^ 1, ts, i64(0))
     if payload > 0:
         _segment(t, b, i, s, pos)
     if flags & FIN and pos + payload >= st["next"]:
         st["fin"] = pos + payload
     if st["first"] >= 0 or st["fin"] > 0:
-        settle(t, s, ts, 0)
+        settle(t, s, ts, i64(0))
+
+
+@njit
+def _in_order(st: Row, other: Row, flags: int, payload: int, seq: int, ack: int) -> bool:
+    """Tell whether a packet is the usual case, and then note its acknowledgement.
+
+    Usual: no SYN, FIN or RST, nothing held in either direction, and no payload or the next one.
+    """
+    if flags & (SYN | FIN | RST) or st["first"] >= 0 or other["first"] >= 0 or st["fin"] > 0:
+        return False
+    if st["state"] == CLOSED or (payload > 0 and (st["state"] != RUNNING or delta(seq, st["next"]) != 0)):
+        return False
+    if flags & ACK and other["state"] != CLOSED:
+        acked = extend(ack, other["next"])
+        if acked > other["acked"] and acked - other["next"] < FAR:
+            other["acked"] = acked
+    return True
 
 
 @njit
@@ -145,15 +164,36 @@ def deliver(t: Tcp, b: Batch, start: int) -> int:
     """Take packets from `start` on; return the index of the first one not taken.
 
     Stops early when the worst packet might not fit into the spans or the held segments left: the
-    caller frames the spans, makes room and calls again.
+    caller frames the spans, makes room and calls again. The usual case is a shortcut with the same
+    result as `packet`: calls that pass all the arrays cost more than all else here.
     """
     spare = span_spare(t)
     for i in range(start, len(b.ts)):
-        if b.flow[i] == 0 or b.proto[i] != 6 or b.fault[i] != 0:
+        flow = b.flow[i]
+        if flow == 0 or b.proto[i] != 6 or b.fault[i] != 0:
             continue
         if len(t.spans) - t.cells[SPANS] < spare or len(t.held) - t.cells[LIVE] < held_spare(t):
             return i
-        packet(t, b, i)
+        k = i64(t.slot_of[flow])
+        if k < 0:
+            packet(t, b, i)
+            continue
+        s = 2 * k + i64(b.way[i] & 1)
+        st = t.streams[s]
+        size = i64(b.payload[i])
+        if not _in_order(st, t.streams[s ^ 1], i64(b.flags[i]), size, i64(b.seq[i]), i64(b.ack[i])):
+            packet(t, b, i)
+            continue
+        touch(t.slots, t.cells, k, b.ts[i])
+        if size > 0:
+            known = i64(b.captured[i])
+            n = t.cells[SPANS]
+            t.cells[SPANS] = n + 1
+            span = t.spans[n]
+            fill(span, t.slots[k], i64(DATA), s, i64(b.at[i]), known, size - known, st["next"], b.ts[i])
+            span["frame"] = b.frame[i]
+            span["head"] = 1
+            st["next"] += size
     return len(b.ts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from skewscope.core.tables import Array
 from skewscope.wire.jit import njit
-from skewscope.wire.layout import RECORD_ROWS, Out, Row, i64
+from skewscope.wire.layout import HOLE, RECORD_ROWS, Row, Rows, i64
 
 HEADER_BYTES = 5
 MAX_RECORD = 16384 + 256
@@ -42,10 +42,10 @@ def looks_like(src: Array, at: int, size: int) -> bool:
 
 
 @njit
-def _emit(f: Row, span: Row, out: Out) -> None:
-    n = out.cells[RECORD_ROWS]
-    out.cells[RECORD_ROWS] = n + 1
-    row = out.records[n]
+def _emit(f: Row, span: Row, records: Rows, cells: Array) -> None:
+    n = cells[RECORD_ROWS]
+    cells[RECORD_ROWS] = n + 1
+    row = records[n]
     row["ts_ns"] = span["ts"]
     row["tap"] = span["tap"]
     row["frame"] = span["frame"]
@@ -58,23 +58,23 @@ def _emit(f: Row, span: Row, out: Out) -> None:
 
 
 @njit
-def _pass_body(f: Row, span: Row, size: int, seen: bool, out: Out) -> int:
+def _pass_body(f: Row, span: Row, size: int, records: Rows, cells: Array) -> int:
     """Let up to `size` body bytes pass; returns the bytes taken. Without its end seen, no row."""
     take: int = min(f["left"], size)
     f["left"] -= take
     if f["left"] == 0:
         f["phase"] = HEADER
         f["got"] = 0
-        if seen:
-            _emit(f, span, out)
+        if span["kind"] != HOLE:
+            _emit(f, span, records, cells)
     return take
 
 
 @njit
-def _begin(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
+def _begin(f: Row, carry: Array, link: Row, span: Row, records: Rows, cells: Array) -> None:
     """Read the header in the carry row."""
     f["got"] = 0
-    if not plausible(carry, 0):
+    if not plausible(carry, i64(0)):
         f["phase"] = LOST
         link["misses"] = min(link["misses"] + 1, 250)
         return
@@ -84,11 +84,13 @@ def _begin(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     f["nbytes"] = f["left"]
     f["phase"] = BODY
     if f["left"] == 0:
-        _pass_body(f, span, 0, True, out)
+        _pass_body(f, span, i64(0), records, cells)
 
 
 @njit
-def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, hole: bool, out: Out) -> None:
+def take(
+    f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, records: Rows, cells: Array
+) -> None:
     """Take one span (data, or a hole: all unknown)."""
     size = span["size"]
     k = i64(0)
@@ -104,12 +106,12 @@ def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, hole: 
                 f["got"] += 1
                 k += 1
             if f["got"] == HEADER_BYTES:
-                _begin(f, carry, link, span, out)
+                _begin(f, carry, link, span, records, cells)
         else:
-            k += _pass_body(f, span, size - k, True, out)
+            k += _pass_body(f, span, size - k, records, cells)
     skip = span["skip"]
     while skip > 0 and f["phase"] == BODY:
-        skip -= _pass_body(f, span, skip, not hole, out)
+        skip -= _pass_body(f, span, skip, records, cells)
     if skip > 0:
         f["phase"] = LOST
         f["got"] = 0

@@ -6,12 +6,15 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
-from skewscope.app.inputs import Expanded, expand
-from skewscope.core.report import Input, Report
+if TYPE_CHECKING:  # `--help` must not pay for these
+    from types import FrameType
+
+    from skewscope.app.inputs import Expanded
+    from skewscope.core.report import Input, Report
 
 OK, PARTIAL, USAGE, NO_INPUT, INTERRUPTED = 0, 1, 2, 3, 130
 PROGRESS_FROM_BYTES = 4_000_000
@@ -68,6 +71,8 @@ def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
     Complaints go to stderr, one line per path. Ends the program with status 3 where nothing
     could be read.
     """
+    from skewscope.app.inputs import expand
+
     found = expand(paths)
     for problem in found.problems:
         say(problem)

@@ -9,8 +9,8 @@ import click
     short_help="Print a shell completion script.",
     epilog="""\b
 Examples:
-  skewscope completion bash > ~/.local/share/bash-completion/completions/skewscope
-  skewscope completion zsh > ~/.zfunc/_skewscope
+  eval "$(skewscope completion bash)"
+  eval "$(skewscope completion zsh)"
   skewscope completion fish > ~/.config/fish/completions/skewscope.fish""",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), default="bash")

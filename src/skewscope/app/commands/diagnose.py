@@ -39,6 +39,9 @@ def command(paths: tuple[str, ...], as_json: bool, html: Path | None, redact: bo
     PATHS are capture files, folders or globs; the current folder if none is given. Give the
     captures of all hosts of one incident together: each one adds what it alone can see.
     """
+    if html is not None and not html.parent.is_dir():
+        _run.say(f"{html}: no such folder")
+        raise SystemExit(_run.USAGE)
     report, status = _run.read(paths or (".",), quiet=quiet)
     if redact:
         from skewscope.app.redact import redacted

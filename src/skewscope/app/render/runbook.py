@@ -11,7 +11,7 @@ from rich.text import Text
 
 from skewscope.app.catalog import full_name
 from skewscope.app.render.terminal import console
-from skewscope.app.render.units import digits, percent
+from skewscope.app.render.units import percent
 from skewscope.conditions.loader import load_entries
 from skewscope.core.entry import CauseRule, Entry
 
@@ -49,7 +49,7 @@ def _rows(out: Console, heading: str, rows: Sequence[tuple[str, str]]) -> None:
 
 
 def _cause(rule: CauseRule, total: float) -> tuple[str, str]:
-    when = f", if {rule.when.name} {rule.when.op} {digits(rule.when.value)}" if rule.when else ""
+    when = f", if {rule.when.name} {rule.when.op} {rule.when.value:g}" if rule.when else ""
     return rule.cause, f"prior {percent(rule.weight / total)}{when}"
 
 
@@ -64,7 +64,8 @@ def print_entry(entry: Entry, out: Console | None = None) -> None:
     _rows(out, "Told apart from", [(full_name(code), why) for code, why in entry.separates.items()])
     _rows(out, "Needs these features", list(entry.needs.items()))
     thresholds = [
-        (f"{name} = {digits(t.value)} {t.unit}", t.why) for name, t in entry.params.thresholds.items()
+        (f"{name} = {t.value:g} {t.unit}".removesuffix(" 1"), t.why)
+        for name, t in entry.params.thresholds.items()
     ]
     _rows(out, "Thresholds", thresholds)
     total = sum(rule.weight for rule in entry.causes) or 1.0

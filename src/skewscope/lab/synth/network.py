@@ -18,6 +18,8 @@ SNAP_NODE = 114
 SNAP_WHOLE = 262_144
 STACK_NS = 1_500
 """Least time between a host's stack and its tap."""
+FORWARD_NS = 200
+"""Scale of the time through the switch; a heavy tail makes one in a hundred ten times as long."""
 MAC_MARK = b"\x02SYN"
 """Every synthetic frame carries it in both addresses."""
 
@@ -37,6 +39,7 @@ class Host:
     uptime_ms: int = 0
     next_port: int = 32_768
     last_out_ns: int = 0
+    last_in_ns: int = 0
 
     @property
     def id(self) -> str:
@@ -56,6 +59,7 @@ class Network:
         self.loop = loop
         self._from = record_from_ns
         self._noise = Noise(scenario.seed, "network")
+        self._switch_noise = Noise(scenario.seed, "switch")
         self.hosts: dict[str, Host] = {}
         nodes = scenario.workload.ranks * scenario.workload.replicas
         names = [f"n{i}" for i in range(nodes)] + ["rt", "lg", "xa"]
@@ -96,7 +100,9 @@ class Network:
         else:
             self._forward(now, dst, frame, size, arrive, args)
 
-    def _switch(self, dst: Host, frame: bytes, size: int, arrive: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def _switch(
+        self, dst: Host, frame: bytes, size: int, arrive: Callable[..., None], args: tuple[Any, ...]
+    ) -> None:
         self._forward(self.loop.now, dst, frame, size, arrive, args)
 
     def _forward(
@@ -107,14 +113,17 @@ class Network:
         at = dst.link.down(now, size)
         if at == DROPPED:
             return
-        at += 300
+        at = max(at + FORWARD_NS + int(FORWARD_NS * self._switch_noise.next() ** -0.5), dst.last_in_ns)
+        dst.last_in_ns = at
         if dst.tapped and at >= self._from:
             dst.records.append((at, frame, size))
         self.loop.at(at + STACK_NS, arrive, *args)
 
     def datagram(self, src: Host, dst: Host, sport: int, dport: int, payload: bytes) -> None:
         """Send a UDP datagram that nobody answers."""
-        packet = build.ipv4(src.address, dst.address, 17, build.udp(src.address, dst.address, sport, dport, payload))
+        packet = build.ipv4(
+            src.address, dst.address, 17, build.udp(src.address, dst.address, sport, dport, payload)
+        )
         frame = build.ethernet(src.mac, dst.mac, packet)
         self.send(src, dst, frame, len(frame), _ignored)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 WAKE_NS = 14_000
 """Median time from data in the socket to the process reading it, on an unloaded host."""
+HICCUP, HICCUP_NS = 2.3, 400_000
+"""Beyond so many standard deviations a wake-up is late by so much more each."""
 WRITE_NS = 4_500
 """Processor time of one socket write."""
 NEVER = 1 << 62
@@ -59,7 +61,11 @@ class Process:
         return 0
 
     def _wake_ns(self) -> int:
-        return int(WAKE_NS * math.exp(0.4 * self._noise.next())) + self.late_ns(8) // 10
+        noise = self._noise.next()
+        wake = WAKE_NS * math.exp(0.4 * noise)
+        if abs(noise) > HICCUP:
+            wake += HICCUP_NS * (abs(noise) - HICCUP)
+        return int(wake) + self.late_ns(8) // 10
 
     def notify(self, endpoint: Endpoint) -> None:
         """Tell the process that a socket has news."""

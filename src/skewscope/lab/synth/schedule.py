@@ -34,7 +34,8 @@ class Schedule:
         if unknown:
             raise ValueError(f"scenario {scenario.name}: unknown faults {sorted(unknown)}")
         self._all = [
-            Active(f, start_ns + int(f.start_s * SECOND), start_ns + int(f.end_s * SECOND)) for f in scenario.faults
+            Active(f, start_ns + int(f.start_s * SECOND), start_ns + int(f.end_s * SECOND))
+            for f in scenario.faults
         ]
 
     def of(self, kind: str, target: int | None = None) -> tuple[Active, ...]:

@@ -19,7 +19,7 @@ from skewscope.lab.synth.schedule import Schedule, active
 PREFILL_TOKENS_PER_OWN = 256
 """Tokens of a prefill that double a rank's own time; message sizes grow in proportion."""
 OUTLIER_SHARE = 0.004
-"""Share of rounds in which something unrelated costs a rank up to a quarter more."""
+"""Share of rounds in which something unrelated costs a rank up to a tenth more."""
 ORDER_SPREAD = 0.015
 """A fixed order of entry is normal: ranks differ by this share of the own time."""
 MAX_STALE_STEPS = 64
@@ -47,31 +47,27 @@ class Step:
 class Batcher:
     """Waiting and running requests of one replica."""
 
-    def __init__(self, workload: Workload, static: tuple[object, ...], is_static: Callable[[], bool]) -> None:
-        self._slots = workload.slots
-        self._is_static = is_static if static else (lambda: False)
+    def __init__(self, slots: int, is_static: Callable[[], bool]) -> None:
+        self._slots = slots
+        self._is_static = is_static
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
-        self._admitting = True
+        self._filling = False
         self._was_prefill = False
 
     def next(self) -> tuple[Step, list[Request]] | None:
-        """Return the next step and the requests that get a token from it."""
+        """Return the next step and the requests that get a token from it, or None when idle."""
         static = self._is_static()
-        if not self.running:
-            self._admitting = True
-        elif static and len(self.running) >= self._slots or not static:
-            self._admitting = not static
-        may = self.waiting and len(self.running) < self._slots and self._admitting
-        if may and (static or not self._was_prefill or not self.running):
+        admits = not static or not self.running or self._filling
+        admits = admits and (static or not self._was_prefill or not self.running)
+        if self.waiting and admits and len(self.running) < self._slots:
             request = self.waiting.popleft()
             self.running.append(request)
-            self._was_prefill = True
+            self._was_prefill, self._filling = True, static
             return Step(request.prompt_tokens, True), [request]
+        self._was_prefill = self._filling = False
         if not self.running:
             return None
-        self._admitting = self._admitting and not static
-        self._was_prefill = False
         return Step(len(self.running), False), list(self.running)
 
     def finish(self, served: list[Request]) -> None:
@@ -85,7 +81,9 @@ class Batcher:
 class Rank:
     """One rank's own time."""
 
-    def __init__(self, workload: Workload, schedule: Schedule, process: Process, seed: int, place: float) -> None:
+    def __init__(
+        self, workload: Workload, schedule: Schedule, process: Process, seed: int, place: float
+    ) -> None:
         self._own_ns = seconds(workload.own_s)
         self._spread = workload.own_spread
         self._place = place
@@ -101,7 +99,7 @@ class Rank:
         own = self._own_ns * (1 + (tokens / PREFILL_TOKENS_PER_OWN if prefill else 0.0))
         own *= max(0.2, 1 + self._place + self._spread * self._noise.next())
         if self._luck.next() < OUTLIER_SHARE:
-            own += 0.25 * self._own_ns * self._luck.next()
+            own += 0.1 * self._own_ns * self._luck.next()
         for fault in filter(None, [active(self._stragglers, self._process.loop.now)]):
             if self._fault_luck.next() < fault.share:
                 own *= fault.strength
@@ -123,7 +121,7 @@ class Replica:
         self._slow = schedule.of("slow_front_end", host) + schedule.of("slow_front_end", -1)
         self._held = schedule.of("egress_jitter", host) + schedule.of("egress_jitter", -1)
         static = schedule.of("static_batching", host) + schedule.of("static_batching", -1)
-        self._batcher = Batcher(workload, static, lambda: active(static, self._loop.now) is not None)
+        self._batcher = Batcher(workload.slots, lambda: active(static, self._loop.now) is not None)
         self._luck = Noise(seed, f"front {name}")
         usual = max(1, min(workload.clients, workload.slots * workload.replicas) // workload.replicas)
         self._token_bytes = max(4, workload.message_bytes // usual)
@@ -131,7 +129,8 @@ class Replica:
         self._tag = int(draw.integers(16, 4096))
         order = draw.permutation(len(members)) / max(1, len(members) - 1) - 0.5
         self._ranks = [
-            Rank(workload, schedule, m.process, seed, ORDER_SPREAD * float(order[i])) for i, m in enumerate(members)
+            Rank(workload, schedule, m.process, seed, ORDER_SPREAD * float(order[i]))
+            for i, m in enumerate(members)
         ]
         self._step_ns = seconds(workload.own_s) * 2 * workload.layers
 
@@ -167,14 +166,19 @@ class Replica:
             self._steps.pop(tag - MAX_STALE_STEPS * (1 + 2 * self._workload.layers), None)
             yield from self._collectives(0, tag, step)
             tag += 1 + 2 * self._workload.layers
-            yield int(min(0.02 * self._step_ns, 800_000) * (0.8 + 0.4 * self._luck.next()))
+            yield self._after_ns()
             self._emit(served)
 
     def _follow(self, rank: int) -> Iterator[int | None]:
         tag = self._tag
         while True:
             yield from self._collectives(rank, tag, None)
+            yield self._after_ns()
             tag += 1 + 2 * self._workload.layers
+
+    def _after_ns(self) -> int:
+        """Time from the last all-reduce of a step to its tokens, on every rank."""
+        return int(min(0.02 * self._step_ns, 1_000_000) * (0.8 + 0.4 * self._luck.next()))
 
     def _collectives(self, rank: int, tag: int, step: Step | None) -> Iterator[int | None]:
         member = self.members[rank]

@@ -45,7 +45,14 @@ class Endpoint:
     peer: Endpoint
 
     def __init__(
-        self, network: Network, process: Process, peer_host: Host, port: int, peer_port: int, isn: int, buffer: int
+        self,
+        network: Network,
+        process: Process,
+        peer_host: Host,
+        port: int,
+        peer_port: int,
+        isn: int,
+        buffer: int,
     ) -> None:
         self.network, self.process, self.host = network, process, process.host
         self.loop = network.loop
@@ -98,7 +105,9 @@ class Endpoint:
 
     # --- the network's side -----------------------------------------------------------------------
 
-    def transmit(self, seq: int, flags: int, data: bytes = b"", sacks: tuple[tuple[int, int], ...] = ()) -> None:
+    def transmit(
+        self, seq: int, flags: int, data: bytes = b"", sacks: tuple[tuple[int, int], ...] = ()
+    ) -> None:
         """Send one segment with the current acknowledgement and window."""
         ack, window = self.receiver.acknowledge()
         self._ip_id = (self._ip_id + 1) & 0xFFFF
@@ -128,7 +137,7 @@ class Endpoint:
         if segment.flags & RST:
             self._drop()
             return
-        if self.process.dead and (segment.flags == SYN or self.sender.closing and segment.data):
+        if self.process.dead and (segment.flags == SYN or (self.sender.closing and segment.data)):
             self._refuse(segment)
             return
         self._echo = segment.tsval

@@ -292,5 +292,3 @@ class Sender:
         self._cwnd = 1.0
         self._recover = self.nxt
         self._copy(self._flight[0])
-
-

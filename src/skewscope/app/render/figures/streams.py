@@ -86,7 +86,7 @@ def stream_figure(report: Report, names: Names) -> StreamFigure | None:
     if not rows:
         return None
     start, end = _window(report, rows)
-    inside = [s for s in rows if (_first(s) or 0) < end and _last(s) > start]
+    inside = [s for s in rows if (_first(s) or 0) <= end and _last(s) >= start]
     chosen = _thin(sorted(inside, key=lambda s: _first(s) or 0))
     if not chosen:
         return None

@@ -1,0 +1,178 @@
+"""The composition of a run: capture files in, a Report out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from skewscope.conditions.loader import load_all as load_conditions
+from skewscope.core.directory import Directory
+from skewscope.core.features import Feature
+from skewscope.core.report import Input, Report
+from skewscope.core.schemas import SAMPLES
+from skewscope.core.tables import Table
+from skewscope.diagnose.incidents import diagnose
+from skewscope.engine.history import History
+from skewscope.engine.lanes import lanes
+from skewscope.engine.run import Engine, Plan
+from skewscope.engine.slices import slices
+from skewscope.features.loader import load_all as load_features
+from skewscope.sources.captures import Capture, CaptureError, open_captures
+from skewscope.wire.packets import FAULTS, PacketParser
+
+Progress = Callable[[int, int], None]
+
+
+class _Session:
+    """Open captures of one run, with progress and a way to stop."""
+
+    def __init__(
+        self, paths: Sequence[Path], progress: Progress | None, stop: Callable[[], bool] | None
+    ) -> None:
+        self.directory = Directory()
+        self.bad: dict[str, str] = {}
+        self.paths = list(paths)
+        self.captures: list[Capture] = []
+        parser = PacketParser(self.directory)
+        for path in self.paths:
+            try:
+                self.captures.append(Capture(path, self.directory, parser))
+            except CaptureError as error:
+                self.bad[str(path)] = str(error).removeprefix(f"{path}: ")
+        self._total = sum(c.path.stat().st_size for c in self.captures)
+        self._progress = progress
+        self._stop = stop or (lambda: False)
+        self.interrupted = False
+
+    def taps(self) -> list[Iterator[dict[str, Table]]]:
+        """Return the sample iterators of all captures."""
+        return [self._watched(c) for c in self.captures]
+
+    def _watched(self, capture: Capture) -> Iterator[dict[str, Table]]:
+        for batch in capture.batches():
+            yield batch
+            if self._progress is not None:
+                self._progress(sum(c.position() for c in self.captures), self._total)
+            if self._stop():
+                self.interrupted = True
+                return
+
+    def close(self) -> None:
+        """Close the files."""
+        for capture in self.captures:
+            capture.close()
+
+    def inputs(self, history: History | None = None) -> list[Input]:
+        """Describe every path that was given, readable or not."""
+        by_path = {str(c.path): c for c in self.captures}
+        host = {h.tap: h.address for h in history.hosts() if h.name} if history else {}
+        out = []
+        for path in map(str, self.paths):
+            if path in self.bad:
+                out.append(Input(path, "unreadable", notes=[self.bad[path]]))
+                continue
+            c = by_path[path]
+            out.append(
+                Input(
+                    path=path,
+                    kind="pcap",
+                    packets=c.stats.packets,
+                    bytes=c.stats.bytes,
+                    first_ns=c.stats.first_ns,
+                    last_ns=c.stats.last_ns,
+                    link_type=c.header.link_type,
+                    snap_length=c.header.snap_length,
+                    host=host.get(path, ""),
+                    notes=_notes(c),
+                )
+            )
+        return out
+
+
+def _notes(capture: Capture) -> list[str]:
+    s = capture.stats
+    notes = list(s.notes)
+    if s.packets == 0:
+        notes.append("no packets")
+    odd = {FAULTS.get(code, str(code)): n for code, n in s.faults.items() if code}
+    notes += [f"{n} frames not followed: {why}" for why, n in odd.items()]
+    if s.backwards > 0.01 * max(s.packets, 1):
+        notes.append(f"time steps back {s.backwards} times")
+    return notes
+
+
+def _units(features: Sequence[Feature]) -> dict[tuple[str, str], str]:
+    return {(f.SPEC.scope, n): c.unit for f in features for n, c in f.SPEC.columns.items()}
+
+
+def run(
+    paths: Sequence[Path], *, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+) -> Report:
+    """Diagnose capture files.
+
+    Unreadable files become inputs of kind "unreadable" with the reason as their note. When `stop()`
+    becomes true, reading ends and the report covers what was read.
+    """
+    session = _Session(paths, progress, stop)
+    features = load_features()
+    conditions = load_conditions()
+    history = History()
+    engine = Engine(Plan(features, [(c.entry, c.fresh()) for c in conditions.values()]), [history])
+    try:
+        for slice_ in slices(session.taps(), session.directory):
+            engine.feed(slice_)
+            if session.interrupted:
+                break
+    finally:
+        session.close()
+    units = _units(features)
+    context = history.context(units)
+    incidents = diagnose(engine.findings, {i: c.entry for i, c in conditions.items()}, context)
+    member = {m: g for g, ms in _group_ids(session.directory, context.groups).items() for m in ms}
+    return Report(
+        inputs=session.inputs(history),
+        span_ns=(history.first_ns, history.last_ns),
+        incidents=incidents,
+        no_data=engine.no_data(),
+        hosts=history.hosts(),
+        edges=history.edges(),
+        groups=history.groups(),
+        lanes=lanes(history, session.directory, incidents, member),
+        streams=_streams(features, session.directory),
+        series=list(context.series),
+        interrupted=session.interrupted,
+    )
+
+
+def _group_ids(directory: Directory, groups: object) -> dict[int, list[str]]:
+    index = {a: i for i, a in enumerate(directory.addresses)}
+    assert isinstance(groups, dict)
+    return {index[g]: list(members) for g, members in groups.items()}
+
+
+def _streams(features: Sequence[Feature], directory: Directory) -> list:  # type: ignore[type-arg]
+    for feature in features:
+        rows = getattr(feature, "rows_for_report", None)
+        if rows is not None:
+            return list(rows(directory, directory.taps))
+    return []
+
+
+def tables(paths: Sequence[Path]) -> dict[str, Table]:
+    """Return the whole sample tables of some captures, rows in event-time order, by schema name.
+
+    Raises InputError-like CaptureError where a file cannot be read. Everything is held in memory:
+    meant for captures that fit.
+    """
+    directory = Directory()
+    problems: list[str] = []
+    captures = open_captures(list(paths), directory, problems.append)
+    if problems:
+        raise CaptureError("; ".join(problems))
+    parts: dict[str, list[Table]] = {s.name: [] for s in SAMPLES}
+    for slice_ in slices([c.batches() for c in captures], directory):
+        for name, table in slice_.tables.items():
+            parts[name].append(table)
+    for capture in captures:
+        capture.close()
+    return {s.name: Table.concat(s, parts[s.name]) for s in SAMPLES}

@@ -1,0 +1,54 @@
+"""One member stops for long now and then while its peers wait; between the stops all is well.
+
+Symptom: isolated gaps of several rounds in which one member sends nothing although its input is there.
+Signal: largest excess of a window (own time or time inside, over peers and over what is usual, s) over the
+    longest usual interval between rounds; excesses beyond `min_pause_ratio` add up with a slow leak.
+Why these thresholds: see entry.toml.
+Looks like: c20 (late in most windows; it hides this), c30 (does not come back), c25 (a retransmission
+    timer: such gaps are masked), c34 (a long prompt: all members take long and rounds run).
+Blind to: pauses of all members at once; pauses shorter than an interval between rounds.
+Cost: a few array operations per window; two numbers per member.
+References: conditions.md c38; testbed.md section 4b (sigstop rows).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skewscope.core.condition import CLEAR, FINDING, Params, Verdicts, Window
+
+
+class Detector:
+    """Leaky sum of long pauses per member."""
+
+    STATE: dict[str, float] = {"sum": 0.0, "since": 0.0, "count": 0.0}
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+
+    def step(self, window: Window) -> Verdicts:
+        """Judge every member of one window."""
+        p = self._params
+        ratio = window["pause_ratio"]
+        pause = ratio >= p.min_pause_ratio
+        total, since, count = (window.state[n] for n in ("sum", "since", "count"))
+        before = total[window.slot]
+        after = np.maximum(0.0, before - p.leak) + np.where(pause, np.minimum(ratio, p.enough), 0.0)
+        onset = window.onset_of("excess_max_s").astype(np.float64)
+        since[window.slot] = np.where(pause & (before <= 0.0), onset, np.where(after <= 0.0, 0.0, since[window.slot]))
+        count[window.slot] = np.where(after <= 0.0, 0.0, count[window.slot] + pause)
+        total[window.slot] = np.minimum(after, 4.0 * p.enough)
+        found = pause & (after >= p.enough)
+        score = np.where(found, 1.0 - 0.4 / np.maximum(count[window.slot], 1.0) ** 0.5 * p.enough / np.maximum(after, p.enough), 0.0)
+        return Verdicts(
+            np.where(found, FINDING, CLEAR).astype(np.int8),
+            score,
+            since[window.slot].astype(np.int64),
+            {
+                "excess_max_s": window["excess_max_s"],
+                "pause_ratio": ratio,
+                "pauses": count[window.slot].copy(),
+                "own_s": window["own_s"],
+                "own_s_ref": window["own_ref_s"],
+            },
+        )

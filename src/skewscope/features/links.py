@@ -1,0 +1,299 @@
+"""The access link of each host: does everything that crosses it suffer, and only that?
+
+A queue, delay, loss or outage at one host's port touches all pairs of that host and no other. Each
+column compares the pairs that touch the host with those that do not, so the culprit end of a slow
+pair is found without knowing the topology.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.core.tables import Array
+from skewscope.features import tcp_kernel as t
+from skewscope.features.graph import GraphRows
+from skewscope.features.groups import GroupRows
+from skewscope.features.reference import Reference
+from skewscope.features.transport import PairRows
+
+RECENT = 10
+"""Slices (1 s) over which losses of a pair are counted together: retransmission timers are 0.2 s."""
+
+SLOW_SHARE = 0.02
+"""A pair is slow when its delay grew by this share of the group's usual time per round. A ring of N
+passes 2(N-1) messages one after the other, so the round grows by many times that."""
+
+SLOW_SCALES = 8.0
+"""... and by this many of its own scales."""
+
+OUTAGE_INTERVALS = 2.0
+"""A link is thought silent after this many of the longest usual round intervals without a crossing."""
+
+MAX_HOSTS = 4096
+
+
+@dataclass
+class _Pair:
+    """What is remembered of a directed pair."""
+
+    lost: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
+    segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    excess_s: float = float("nan")
+    slow: bool = False
+    seen: int = -(10**9)
+
+
+@dataclass
+class _Episode:
+    """Lost copies of one host since its link last looked whole."""
+
+    since_ns: int = 0
+    smallest: float = float("inf")
+    largest_passed: float = 0.0
+    lost: int = 0
+    last_ns: int = 0
+
+
+@dataclass
+class _Gap:
+    """A time in which nothing was seen to cross one host's link."""
+
+    start_ns: int
+    end_ns: int
+    lost_in: bool = False
+    lost_out: bool = False
+    lost: int = 0
+    others_lost: int = 0
+    told: bool = False
+
+
+class Links:
+    """Per host and window: delay, loss, outage and size dependence of its access link."""
+
+    SPEC = FeatureSpec(
+        "link",
+        "access link of a host inside the cluster",
+        {
+            "delay_in_s": FeatureColumn("s", "median growth of transit on pairs into the host"),
+            "delay_out_s": FeatureColumn("s", "the same on pairs out of it"),
+            "delay_s": FeatureColumn("s", "the larger of the two"),
+            "delay_ratio": FeatureColumn("1", "the same over the usual time per round"),
+            "slow_share": FeatureColumn("1", "share of the host's pairs that are slow"),
+            "slow_cover": FeatureColumn("1", "share of all slow pairs that touch the host"),
+            "slow_fit": FeatureColumn("1", "product of the two: 1 = all of its pairs and only those"),
+            "reordered": FeatureColumn("1", "segments that arrived behind later ones, both ways"),
+            "lost": FeatureColumn("1", "copies lost on its pairs in the last second, in the worse direction"),
+            "lost_share": FeatureColumn("1", "the same over segments sent"),
+            "lost_fit": FeatureColumn("1", "share of the cluster's losses that this direction of this link explains"),
+            "lost_pairs": FeatureColumn("1", "pairs of that direction with losses"),
+            "lost_pair_share": FeatureColumn("1", "the same over the active pairs of that direction"),
+            "lost_direction": FeatureColumn("1", "+1 = towards the host, -1 = from it, 0 = both alike"),
+            "lost_smallest_bytes": FeatureColumn("bytes", "smallest copy lost since losses began"),
+            "passed_largest_bytes": FeatureColumn("bytes", "largest copy that crossed since then"),
+            "episode_lost": FeatureColumn("1", "copies lost since losses began"),
+            "outage_s": FeatureColumn("s", "time in which everything both ways was lost, once it is over"),
+            "outage_fit": FeatureColumn("1", "share of the losses of that time that touch the host"),
+            "episode_fit": FeatureColumn("1", "share of the cluster's losses of that time that touch the host"),
+            "round_s": FeatureColumn("s", "usual time per round of the host's group"),
+        },
+    )
+    NEEDS: Sequence[str] = ("host", "pair", "group")
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[int, int], _Pair] = {}
+        self._delay = Reference()
+        self._episodes: dict[int, _Episode] = {}
+        self._passed: dict[int, int] = {}
+        self._gaps: dict[int, deque[_Gap]] = {}
+        self._lost_at: dict[tuple[int, int], deque[int]] = {}
+        self._tick = 0
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
+        """Absorb one slice."""
+        graph = cast(GraphRows, others["host"])
+        pairs = cast(PairRows, others["pair"])
+        groups = cast(GroupRows, others["group"])
+        self._tick += 1
+        client = graph.is_client()
+        inner = {k: i for k, i in pairs.pair_of.items() if not client[k[0]] and not client[k[1]]}
+        round_s = float(np.median(list(groups.round_s.values()))) if groups.round_s else float("nan")
+        for key, i in inner.items():
+            self._absorb(key, i, pairs, round_s)
+        events = pairs.events
+        self._note_passed(graph, pairs.passed, groups)
+        self._note_lost(slice_, graph, events, client)
+        hosts = sorted({h for key in self._pairs for h in key})[:MAX_HOSTS]
+        columns = {name: nan_rows(len(hosts)) for name in self.SPEC.columns}
+        onset = {n: np.zeros(len(hosts), dtype=np.int64) for n in ("delay_s", "lost", "outage_s", "episode_lost")}
+        frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
+        rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
+        active = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
+        slow = {k for k, p in active.items() if p.slow}
+        for i, h in enumerate(hosts):
+            columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
+            self._delays(rows, i, h, inner, pairs, active, slow)
+            self._losses(rows, i, h, active, slice_)
+        return rows
+
+    def _absorb(self, key: tuple[int, int], i: int, pairs: PairRows, round_s: float) -> None:
+        pair = self._pairs.setdefault(key, _Pair())
+        pair.segments.append(pairs.columns["segments"][i])
+        pair.lost.append(int(pairs.columns["lost"][i]))
+        if not pairs.columns["segments"][i]:
+            return
+        pair.seen = self._tick
+        delay, kind = pairs.columns["transit_p90_s"][i], "transit"
+        if not np.isfinite(delay):
+            delay, kind = pairs.columns["rtt_min_s"][i], "rtt"
+        pair.excess_s, pair.slow = float("nan"), False
+        if not np.isfinite(delay) or not np.isfinite(round_s):
+            return
+        usual, scale = self._delay.get((key, kind))
+        floor = SLOW_SHARE * round_s
+        if np.isfinite(usual):
+            pair.excess_s = delay - min(usual, self._common(key, kind, usual))
+            pair.slow = bool(pair.excess_s > max(floor, SLOW_SCALES * scale))
+        self._delay.learn((key, kind), np.array([delay]), floor / 6.0)
+
+    def _common(self, key: tuple[int, int], kind: str, usual: float) -> float:
+        """Return what a pair's delay would be if it were like the others (a fault from the start).
+
+        Only there-and-back sums are compared: they hold no clock offset between taps.
+        """
+        if kind != "transit":
+            return usual
+        there_and_back = {}
+        for a, b in self._pairs:
+            forth, back = self._delay.get(((a, b), kind))[0], self._delay.get(((b, a), kind))[0]
+            if a < b and np.isfinite(forth + back):
+                there_and_back[(a, b)] = forth + back
+        mine = there_and_back.get((min(key), max(key)))
+        if mine is None or len(there_and_back) < 3:
+            return usual
+        return usual - max(0.0, mine - float(np.median(list(there_and_back.values())))) / 2
+
+    def _delays(
+        self, rows: FeatureRows, i: int, h: int, inner: dict[tuple[int, int], int], pairs: PairRows,
+        active: dict[tuple[int, int], _Pair], slow: set[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        c = rows.columns
+        into = [p.excess_s for k, p in active.items() if k[1] == h and np.isfinite(p.excess_s)]
+        out = [p.excess_s for k, p in active.items() if k[0] == h and np.isfinite(p.excess_s)]
+        if not into and not out:
+            return
+        c["delay_in_s"][i] = np.median(into) if into else np.nan
+        c["delay_out_s"][i] = np.median(out) if out else np.nan
+        c["delay_s"][i] = np.nanmax([c["delay_in_s"][i], c["delay_out_s"][i]])
+        c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
+        mine = {frozenset(k) for k, p in active.items() if h in k and np.isfinite(p.excess_s)}
+        hit = {frozenset(k) for k in slow if h in k}
+        everywhere = {frozenset(k) for k in slow}
+        c["slow_share"][i] = len(hit) / len(mine)
+        c["slow_cover"][i] = len(hit) / len(everywhere) if everywhere else 0.0
+        c["slow_fit"][i] = c["slow_share"][i] * c["slow_cover"][i]
+        touching = [i for k, i in inner.items() if h in k]
+        c["reordered"][i] = pairs.columns["reordered"][touching].sum()
+        best = max(((active[k].excess_s, inner[k]) for k in hit_pairs(slow, h) if k in inner), default=None)
+        if best is not None:
+            onset, frames = pairs.onset_ns.get("transit_s"), pairs.frames.get("transit_s")
+            if onset is not None and frames is not None:
+                rows.onset_ns["delay_s"][i] = onset[best[1]]
+                rows.frames["delay_s"][i] = frames[best[1]]
+
+    def _note_passed(self, graph: GraphRows, passed: Array, groups: GroupRows) -> None:
+        """Remember when each host's link last let something through, and the gaps between."""
+        lanes = passed[:, 0]
+        for end in (lanes % 2, 1 - lanes % 2):
+            hosts = graph.ends[lanes // 2, end]
+            for h in np.unique(hosts):
+                rows = passed[hosts == h]
+                times = np.sort(rows[:, 1])
+                steps = np.diff(times, prepend=self._passed.get(int(h), times[0]))
+                usual = groups.longest_s.get(int(graph.member[h]), float("inf"))
+                for at in np.flatnonzero(steps > OUTAGE_INTERVALS * usual * 1e9):
+                    gap = _Gap(int(times[at] - steps[at]), int(times[at]))
+                    self._gaps.setdefault(int(h), deque(maxlen=8)).append(gap)
+                self._passed[int(h)] = max(int(times[-1]), self._passed.get(int(h), 0))
+                episode = self._episodes.get(int(h))
+                if episode is not None:
+                    late = rows[:, 1] > episode.since_ns
+                    episode.largest_passed = max(episode.largest_passed, float(rows[late, 2].max(initial=0)))
+
+    def _note_lost(self, slice_: Slice, graph: GraphRows, events: Array, client: Array) -> None:
+        for kind, lane, ts, length in events[:, :4]:
+            if kind != t.E_LOST:
+                continue
+            a, b = int(graph.ends[lane // 2, lane % 2]), int(graph.ends[lane // 2, 1 - lane % 2])
+            if client[a] or client[b]:
+                continue
+            self._lost_at.setdefault((a, b), deque(maxlen=256)).append(int(ts))
+            self._blame_gaps(a, b, int(ts))
+            for h in (a, b):
+                e = self._episodes.setdefault(h, _Episode())
+                if slice_.end_ns - e.last_ns > RECENT * (slice_.end_ns - slice_.start_ns) * 3:
+                    self._episodes[h] = e = _Episode(since_ns=int(ts))
+                e.smallest, e.last_ns, e.lost = min(e.smallest, float(length)), slice_.end_ns, e.lost + 1
+
+    def _blame_gaps(self, a: int, b: int, ts: int) -> None:
+        for h, gaps in self._gaps.items():
+            for gap in gaps:
+                if not gap.start_ns <= ts <= gap.end_ns:
+                    continue
+                if h in (a, b):
+                    gap.lost += 1
+                    gap.lost_out, gap.lost_in = gap.lost_out or h == a, gap.lost_in or h == b
+                else:
+                    gap.others_lost += 1
+
+    def _losses(
+        self, rows: FeatureRows, i: int, h: int, active: dict[tuple[int, int], _Pair], slice_: Slice
+    ) -> None:
+        c = rows.columns
+        lost = {k: sum(p.lost) for k, p in active.items()}
+        total = sum(lost.values())
+        into = {k: n for k, n in lost.items() if k[1] == h}
+        out = {k: n for k, n in lost.items() if k[0] == h}
+        n_in, n_out = sum(into.values()), sum(out.values())
+        worse = into if n_in >= n_out else out
+        sent = sum(sum(active[k].segments) for k in worse)
+        c["lost"][i] = max(n_in, n_out)
+        c["lost_share"][i] = c["lost"][i] / sent if sent else 0.0
+        both = n_in + n_out
+        # Losses in one direction accuse one side of a pair; in both, the link that all share.
+        balance = abs(n_in - n_out) / both if both else 0.0
+        explained = c["lost"][i] if balance > 0.6 else both
+        c["lost_fit"][i] = explained / total if total else 0.0
+        c["lost_pairs"][i] = sum(1 for n in worse.values() if n)
+        c["lost_pair_share"][i] = c["lost_pairs"][i] / max(len(worse), 1)
+        c["lost_direction"][i] = 0.0 if balance <= 0.6 else (1.0 if n_in > n_out else -1.0)
+        times = [ts for k, seen in self._lost_at.items() if h in k for ts in seen if ts > slice_.end_ns - 10**9 - t.DECIDE_NS]
+        rows.onset_ns["lost"][i] = min(times, default=0)
+        c["outage_s"][i] = c["outage_fit"][i] = 0.0
+        for gap in self._gaps.get(h, ()):
+            settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS
+            if settled and not gap.told and gap.lost_in and gap.lost_out:
+                c["outage_s"][i] = (gap.end_ns - gap.start_ns) / 1e9
+                c["outage_fit"][i] = gap.lost / (gap.lost + gap.others_lost)
+                rows.onset_ns["outage_s"][i] = gap.start_ns
+            gap.told = gap.told or settled
+        e = self._episodes.get(h)
+        if e is not None and e.lost and slice_.end_ns - e.last_ns < 3 * 10**9:
+            c["lost_smallest_bytes"][i], c["episode_lost"][i] = e.smallest, e.lost
+            c["passed_largest_bytes"][i] = e.largest_passed
+            since = sum(1 for seen in self._lost_at.values() for ts in seen if ts >= e.since_ns)
+            c["episode_fit"][i] = e.lost / max(since, e.lost)
+            rows.onset_ns["episode_lost"][i] = e.since_ns
+
+
+def hit_pairs(slow: set[tuple[int, int]], host: int) -> list[tuple[int, int]]:
+    """Return the slow pairs that touch a host."""
+    return [k for k in slow if host in k]
+
+
+FEATURE = Links

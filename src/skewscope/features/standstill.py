@@ -1,0 +1,102 @@
+"""A group that stopped while work waits: for how long, and which member stopped first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.features.graph import GraphRows
+from skewscope.features.groups import GroupRows
+from skewscope.features.rounds import RoundRows
+from skewscope.features.transport import PairRows
+
+ENDED_NS = 2_000_000_000
+"""Ends of connections within this time of the group's last message belong to its stop: the others
+close 0.2-0.6 s after the first (testbed.md 7), engines wait up to a second."""
+
+
+class Standstill:
+    """Per member of a group: silence of the group, work that waits, who stopped or left first."""
+
+    SPEC = FeatureSpec(
+        "standstill",
+        "a member of a group, with respect to the group's progress",
+        {
+            "silence_s": FeatureColumn("s", "time since the group's last message"),
+            "silence_ratio": FeatureColumn("1", "the same over the longest usual interval between rounds"),
+            "demand": FeatureColumn("1", "requests and streams in hand at the group's endpoints"),
+            "left": FeatureColumn("1", "collective connections that the member ended or reset since the stop"),
+            "left_first": FeatureColumn("1", "1 where it was the first of the group to do so"),
+            "stopped_first": FeatureColumn("1", "1 where its last message out is the oldest of the group"),
+            "behind_s": FeatureColumn("s", "how long before the next member it fell silent"),
+        },
+    )
+    NEEDS: Sequence[str] = ("host", "pair", "round", "group", "endpoint")
+
+    def __init__(self) -> None:
+        self._left: dict[int, tuple[int, int]] = {}
+
+    def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
+        """Absorb one slice."""
+        graph = cast(GraphRows, others["host"])
+        groups = cast(GroupRows, others["group"])
+        rounds = cast(RoundRows, others["round"])
+        self._note_left(slice_, graph)
+        members = [m for g in sorted(graph.groups) for m in graph.groups[g]]
+        names = slice_.directory.addresses
+        columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
+        onset = {"silence_s": np.zeros(len(members), dtype=np.int64)}
+        rows = FeatureRows("standstill", [names[m] for m in members], columns, onset)
+        demand = _demand(others["endpoint"])
+        at = {key: i for i, key in enumerate(groups.keys)}
+        for g in graph.groups:
+            team = graph.groups[g]
+            spots = [members.index(m) for m in team]
+            i = at[names[g]]
+            last = int(groups.onset_ns["silence_ratio"][i])
+            columns["silence_s"][spots] = groups.columns["silence_s"][i]
+            columns["silence_ratio"][spots] = groups.columns["silence_ratio"][i]
+            onset["silence_s"][spots] = last
+            columns["demand"][spots] = sum(demand.get(names[m], 0.0) for m in team)
+            self._rank(columns, team, spots, rounds, last)
+        return rows
+
+    def _note_left(self, slice_: Slice, graph: GraphRows) -> None:
+        p = slice_.tables["packets"]
+        ends = (p["flags"] & 5 > 0) & (p["proto"] == 6)
+        flow, way = p["flow"].astype(np.int64), p["way"].astype(np.int64)
+        ends &= graph.collective[flow] & (graph.vantage[flow, way] == p["tap"])
+        for host, ts in zip(p["src"][ends], p["ts_ns"][ends], strict=True):
+            first, count = self._left.get(int(host), (int(ts), 0))
+            self._left[int(host)] = (first, count + 1)
+
+    def _rank(
+        self, columns: dict[str, np.ndarray], team: list[int], spots: list[int], rounds: RoundRows, last: int
+    ) -> None:
+        left = {m: self._left[m] for m in team if m in self._left and self._left[m][0] > last - ENDED_NS}
+        for m in team:  # a group that works again after a restart has nobody missing
+            if m in self._left and rounds.last_out.get(m, 0) > self._left[m][0] + ENDED_NS:
+                del self._left[m]
+        first = min(left, key=lambda m: left[m][0], default=None)
+        out = sorted((rounds.last_out.get(m, 0), m) for m in team if rounds.last_out.get(m, 0) > 0)
+        for m, i in zip(team, spots, strict=True):
+            columns["left"][i] = left[m][1] if m in left else 0.0
+            columns["left_first"][i] = float(m == first)
+            columns["stopped_first"][i] = float(bool(out) and out[0][1] == m)
+            columns["behind_s"][i] = (out[1][0] - out[0][0]) / 1e9 if len(out) > 1 and out[0][1] == m else 0.0
+
+
+def _demand(endpoints: FeatureRows) -> dict[str, float]:
+    """Return requests and streams in hand per host address."""
+    out: dict[str, float] = {}
+    for i, key in enumerate(endpoints.keys):
+        host = key.rsplit(":", 1)[0].strip("[]")
+        waiting = endpoints.columns["open_requests"][i] + endpoints.columns["active_streams"][i]
+        out[host] = out.get(host, 0.0) + float(np.nan_to_num(waiting))
+    return out
+
+
+FEATURE = Standstill

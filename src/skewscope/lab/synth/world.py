@@ -1,0 +1,166 @@
+"""A whole synthetic cluster: hosts, ranks, gateway, clients and the faults among them."""
+
+from __future__ import annotations
+
+from skewscope.core.scenario import Fault, Scenario
+from skewscope.lab.synth.foreign import Bulk, Datagrams
+from skewscope.lab.synth.gloo import Member
+from skewscope.lab.synth.kernel import Loop
+from skewscope.lab.synth.network import Network
+from skewscope.lab.synth.noise import Noise, rng
+from skewscope.lab.synth.process import Process, seconds
+from skewscope.lab.synth.schedule import SECOND, Active, Schedule
+from skewscope.lab.synth.serving import Replica
+from skewscope.lab.synth.traffic import Client, Dialler, FrontEnd, Gateway, Server
+
+EPOCH_NS = 1_700_000_000 * SECOND
+CRASH_TO_FIN_NS = 9_000_000
+"""From the end of a process to the closing of its sockets (measured on the test bed)."""
+SMALL_BUFFER_BYTES = 2_048
+DEFAULT_BULK_BPS = 8e6
+
+
+class World:
+    """Everything that runs. Times: the capture begins at `start_ns`, after a warm-up."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        w, seed = scenario.workload, scenario.seed
+        draw = rng(seed, "world")
+        self.start_ns = EPOCH_NS + int(draw.integers(0, 10**8)) * SECOND + int(draw.integers(0, SECOND))
+        step_ns = seconds(w.own_s) * 2 * w.layers
+        self._warm_ns = min(max(6 * w.clients // w.replicas * step_ns // 2, 12 * step_ns), SECOND)
+        self.loop = Loop(self.start_ns - self._warm_ns)
+        self.schedule = Schedule(scenario, self.start_ns)
+        self.network = Network(scenario, self.schedule, self.loop, self.start_ns)
+        self.dialler = Dialler(self.network, seed)
+        self.processes = {
+            name: Process(self.loop, host, self.schedule, seed, seconds(w.own_s))
+            for name, host in self.network.hosts.items()
+        }
+        self._luck = Noise(seed, "crash")
+        self._filler = rng(seed, "filler").integers(0, 256, 8_192, dtype="uint8").tobytes()
+        self._port = int(draw.integers(20_000, 30_000))
+        self.replicas = [self._replica(i) for i in range(w.replicas)]
+        fronts = [FrontEnd(r, int(draw.integers(8_000, 9_000)), seed) for r in self.replicas]
+        rt = self.processes["rt"]
+        self.entry: Server = fronts[0]
+        if w.gateway or w.replicas > 1:
+            self.entry = Gateway(rt, self.dialler, fronts, int(draw.integers(8_000, 9_000)), self.schedule)
+        self._clients()
+        self._foreign()
+        for entry in self.schedule.of("crash"):
+            self.loop.at(entry.start_ns, self._crash, entry)
+
+    def run(self) -> dict[str, bytes]:
+        """Run to the end; returns the capture file of every tap by host name."""
+        for replica in self.replicas:
+            replica.start()
+        self.loop.run(self.start_ns + seconds(self.scenario.duration_s))
+        return self.network.captures()
+
+    def _replica(self, number: int) -> Replica:
+        w, seed = self.scenario.workload, self.scenario.seed
+        hosts = [f"n{number * w.ranks + i}" for i in range(w.ranks)]
+        opaque = w.framing == "opaque"
+        members = [Member(self.processes[h], i, w.ranks, seed, opaque) for i, h in enumerate(hosts)]
+        edges = {tuple(sorted((i, (i + 1) % w.ranks))) for i in range(w.ranks)}
+        edges |= {(i ^ (1 << b), i) for i in range(w.ranks) for b in [i.bit_length() - 1] if i}
+        for low, high in sorted(edges):
+            dialled = self.dialler.dial(
+                self.processes[hosts[high]], self.processes[hosts[low]], self._port + low, established=True
+            )
+            members[high].attach(low, dialled[0])
+            members[low].attach(high, dialled[1])
+        return Replica(w, self.schedule, members, seed, f"{number}")
+
+    def _client(self, name: str) -> Client:
+        w = self.scenario.workload
+        return Client(self.processes["lg"], self.dialler, self.entry, w, self.scenario.seed, name)
+
+    def _clients(self) -> None:
+        w, schedule = self.scenario.workload, self.schedule
+        slow = schedule.of("slow_reader")
+        for i in range(w.clients):
+            client = self._client(str(i))
+            if slow and i < -(-slow[0].fault.share * w.clients // 1):
+                client.buffer, client.stalls = SMALL_BUFFER_BYTES, slow
+            client.start(self.loop.now + (self._warm_ns * i) // (2 * w.clients))
+        for entry in schedule.of("overload"):
+            for i in range(round((entry.fault.strength - 1) * w.clients)):
+                self._visit(self._client(f"extra {i}"), entry, i)
+        for entry in schedule.of("long_prompts"):
+            client = self._client("long")
+            client.prompt_tokens = round(w.prompt_tokens * entry.fault.strength)
+            client.answer_tokens = 4
+            self._visit(client, entry, 0)
+
+    def _visit(self, client: Client, entry: Active, number: int) -> None:
+        client.until_ns = entry.end_ns
+        client.start(entry.start_ns + 2_000_000 * number)
+
+    def _foreign(self) -> None:
+        w, processes = self.scenario.workload, self.processes
+        ranks = w.ranks
+        end_ns = self.start_ns + seconds(self.scenario.duration_s)
+        stops = self.schedule.of("reader_stops")
+        if w.bulk_bps or stops:
+            target = stops[0].fault.target if stops else 0
+            source = target // ranks * ranks + (target + 1) % ranks
+            near, far = self.dialler.dial(
+                processes[f"n{source}"], processes[f"n{target}"], self._port + 100, established=True
+            )
+            for entry in stops:
+                self.loop.at(entry.start_ns, far.receiver.block, entry.end_ns)
+            Bulk(self.loop, near, w.bulk_bps or DEFAULT_BULK_BPS, self._filler).run(self.loop.now, end_ns)
+        for entry in self.schedule.of("cross_traffic"):
+            fault = entry.fault
+            if fault.where == "deep":
+                near, _ = self.dialler.dial(
+                    processes["xa"], processes[f"n{fault.target}"], self._port + 101, established=True
+                )
+                Bulk(self.loop, near, 0.0, self._filler).run(entry.start_ns, entry.end_ns)
+            else:
+                src, dst = self.network.hosts["xa"], self.network.hosts[f"n{fault.target}"]
+                noise = Noise(self.scenario.seed, f"datagrams {dst.name}")
+                udp = Datagrams(self.network, src, dst, fault.strength, self._filler, noise)
+                udp.run(entry.start_ns, entry.end_ns)
+
+    def _crash(self, entry: Active) -> None:
+        """End a process: sockets close a little later, and the rest of its group gives up in time."""
+        victim = f"n{entry.fault.target}"
+        self._exit(victim, CRASH_TO_FIN_NS)
+        replica = self.replicas[entry.fault.target // self.scenario.workload.ranks]
+        for member in replica.members[1:]:  # rank 0's front end stays, without an engine
+            name = member.process.host.name
+            if name != victim:
+                self.loop.at(self.loop.now + seconds(0.2 + 0.5 * self._luck.next()), self._exit, name, 0)
+
+    def _exit(self, name: str, after_ns: int) -> None:
+        process = self.processes[name]
+        process.dead = True
+        process.stop()
+        for endpoint in self.dialler.opened.get(name, []):
+            self.loop.at(self.loop.now + after_ns, endpoint.close)
+
+
+def culprit(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tuple[str, str]:
+    """Return (kind, address) of the host that a fault sits on."""
+    if fault.kind in ("straggler", "pause", "crash", "host_busy", "reader_stops"):
+        return "rank", addresses[f"n{fault.target}"]
+    if fault.kind in (
+        "loss",
+        "delay",
+        "jitter",
+        "reorder",
+        "rate_limit",
+        "cross_traffic",
+        "link_down",
+        "mtu",
+    ):
+        return "link", addresses[f"n{fault.target}"]
+    if fault.kind in ("slow_reader", "long_prompts", "overload"):
+        return "client", addresses["lg"]
+    if fault.kind in ("uneven_routing", "token_blind_routing"):
+        return "gateway", addresses["rt"]
+    return "endpoint", addresses[f"n{max(fault.target, 0)}"]

@@ -1,0 +1,263 @@
+"""The synthesiser: repeatable, readable by others, and each fault where a real one would show."""
+
+import collections
+import io
+import struct
+from dataclasses import replace
+
+import dpkt
+import numpy as np
+import pytest
+
+from skewscope.core.scenario import FAULTS, Fault, Scenario, Workload
+from skewscope.lab.synth import capture, write
+
+BASE = Scenario("base", "healthy", duration_s=1.2, seed=21, workload=Workload(own_s=0.01, answer_tokens=20))
+PAIRS = replace(BASE, workload=Workload(ranks=2, replicas=2, own_s=0.01, clients=8, answer_tokens=20))
+BULK = replace(BASE, workload=replace(BASE.workload, bulk_bps=4e6))
+Packet = collections.namedtuple("Packet", "ts src dst sport dport seq ack flags window size data wire proto")
+
+
+def packets(data):
+    for ts, frame in dpkt.pcap.Reader(io.BytesIO(data)):
+        ip = dpkt.ethernet.Ethernet(frame).data
+        size = ip.len - ip.hl * 4
+        src, dst = (".".join(map(str, a)) for a in (ip.src, ip.dst))
+        if ip.p == 17:
+            yield Packet(
+                float(ts), src, dst, ip.data.sport, ip.data.dport, 0, 0, 0, 0, size - 8, b"", ip.len, 17
+            )
+            continue
+        head = frame[34:]
+        sport, dport, seq, ack = struct.unpack(">HHII", head[:12])
+        off = (head[12] >> 4) * 4
+        window = struct.unpack(">H", head[14:16])[0]
+        data = head[off:]
+        yield Packet(
+            float(ts), src, dst, sport, dport, seq, ack, head[13], window, size - off, data, ip.len, 6
+        )
+
+
+def with_fault(fault, base=BASE):
+    return replace(base, faults=(fault,))
+
+
+def resent(seen, by=None, to=None):
+    """Count data segments whose sequence number was passed before, at one tap."""
+    high, count = {}, 0
+    for p in seen:
+        if p.size and (by in (None, p.src)) and (to in (None, p.dst)):
+            lane = p.src, p.dst, p.sport, p.dport
+            count += p.seq < high.get(lane, 0)
+            high[lane] = max(high.get(lane, 0), p.seq + p.size)
+    return count
+
+
+def steps(seen):
+    """Return the times of the broadcasts of a root: the first data message of each."""
+    tags = {}
+    for p in seen:
+        if len(p.data) >= 48 and p.data[23] == 6 and p.data[8] == 1:
+            tags.setdefault((p.src, p.data[19:23]), p.ts)
+    return np.sort(list(tags.values()))
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    files, truth = capture(BASE)
+    return {n: list(packets(d)) for n, d in files.items()}, truth
+
+
+def taps(scenario):
+    files, truth = capture(scenario)
+    start = truth["first_sample_ns"] / 1e9
+    return {n: list(packets(d)) for n, d in files.items()}, truth["hosts"], start
+
+
+def test_the_same_scenario_gives_the_same_bytes_and_another_seed_others():
+    short = replace(BASE, duration_s=0.3)
+    files, truth = capture(short)
+    assert capture(short) == (files, truth)
+    other, elsewhere = capture(replace(short, seed=22))
+    assert set(other) == set(files)
+    assert not set(truth["hosts"].values()) & set(elsewhere["hosts"].values())
+
+
+def test_it_writes_one_file_per_tap_and_says_that_it_is_synthetic(tmp_path):
+    truth = write(replace(BASE, duration_s=0.2, taps=("n1", "rt")), tmp_path / "case")
+    assert sorted(f.name for f in (tmp_path / "case").iterdir()) == ["n1.pcap", "rt.pcap"]
+    assert truth["synthetic"] is True
+    frame = (tmp_path / "case" / "n1.pcap").read_bytes()[40:]
+    assert frame[:4] == frame[6:10] == b"\x02SYN"
+
+
+def test_unknown_faults_and_taps_are_refused():
+    with pytest.raises(ValueError, match="unknown faults"):
+        capture(with_fault(Fault("gremlins", 0, 1)))
+    with pytest.raises(ValueError, match="no such taps"):
+        capture(replace(BASE, taps=("n9",)))
+
+
+def test_healthy_traffic_loses_nothing_and_keeps_time(healthy):
+    seen, truth = healthy
+    assert set(seen) == {"n0", "n1", "n2", "n3", "lg"}
+    for packets_ in seen.values():
+        assert resent(packets_) == 0
+        assert all(a.ts <= b.ts for a, b in zip(packets_, packets_[1:], strict=False))
+    gaps = np.diff(steps(seen["n0"]))
+    assert 0.02 < np.median(gaps) < 0.03
+    assert all(f["kind"] for f in truth["fault"]) and not truth["fault"]
+
+
+def test_a_ring_edge_carries_the_messages_of_gloo(healthy):
+    seen, truth = healthy
+    left, right = truth["hosts"]["n0"], truth["hosts"]["n1"]
+    kinds, rounds = collections.Counter(), set()
+    for p in seen["n0"]:
+        if p.size and {p.src, p.dst} == {left, right} and p.data[23:24] == b"\x04":
+            kinds[p.src == left, p.data[8]] += 1
+            rounds.add(p.data[19:23])
+    per_round = {k: v / len(rounds) for k, v in kinds.items()}
+    # Data flows to the left neighbour: readiness to receive goes right, readiness to send and data left.
+    assert per_round == pytest.approx({(True, 3): 12, (False, 2): 12, (False, 1): 12}, rel=0.05)
+
+
+def test_responses_stream_as_chunks(healthy):
+    seen, _ = healthy
+    text = b"".join(p.data for p in seen["lg"])
+    assert text.count(b"HTTP/1.1 200 OK") > 3
+    assert text.count(b"data: {") > 100
+    assert text.count(b"0\r\n\r\n") >= text.count(b"data: [DONE]") > 3
+
+
+def test_opaque_framing_keeps_the_rhythm_and_hides_the_preambles(healthy):
+    opaque, _, _ = taps(replace(BASE, workload=replace(BASE.workload, framing="opaque")))
+    assert len(steps(opaque["n0"])) == 0
+    assert len(opaque["n0"]) == pytest.approx(len(healthy[0]["n0"]), rel=0.1)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_every_fault_runs_and_changes_the_traffic_only_from_its_start(kind, healthy):
+    base = PAIRS if "routing" in kind else BULK if kind == "reader_stops" else BASE
+    strength = {
+        "straggler": 2.0, "pause": 0.2, "host_busy": 0.8, "loss": 0.05, "delay": 0.003, "jitter": 0.003,
+        "reorder": 0.002, "rate_limit": 3e6, "cross_traffic": 1e7, "mtu": 500.0, "slow_reader": 0.4,
+        "long_prompts": 20.0, "overload": 4.0, "uneven_routing": 10.0, "egress_jitter": 1.0,
+        "slow_front_end": 0.01, "token_blind_routing": 6.0,
+    }.get(kind, 1.0)  # fmt: skip
+    if kind == "slow_reader":
+        base = replace(base, workload=replace(base.workload, answer_tokens=200))
+    files, truth = capture(replace(base, faults=(Fault(kind, 0.6, 1.0, 1, strength, share=0.5),)))
+    clean, _ = capture(replace(base, faults=()))
+    (fault,) = truth["fault"]
+    assert fault["culprit"]["id"] in truth["hosts"].values()
+    before = {n: [p for p in packets(d) if p.ts * 1e9 < fault["onset_ns"] - 1000] for n, d in files.items()}
+    if kind != "slow_reader":  # a slow reader's small buffer is there from the beginning
+        assert before == {
+            n: [p for p in packets(d) if p.ts * 1e9 < fault["onset_ns"] - 1000] for n, d in clean.items()
+        }
+    assert files != clean
+
+
+def test_loss_on_the_way_up_shows_both_copies_at_the_senders_own_tap():
+    seen, hosts, _ = taps(with_fault(Fault("loss", 0.2, 1.1, 1, 0.05, where="up")))
+    n1 = hosts["n1"]
+    assert resent(seen["n1"], by=n1) > 3
+    arrived = resent(seen["n0"], by=n1) + resent(seen["n2"], by=n1)
+    assert arrived < resent(seen["n1"], by=n1) / 2 + 2
+
+
+def test_loss_on_the_way_down_shows_both_copies_at_the_senders_tap_only():
+    seen, hosts, _ = taps(with_fault(Fault("loss", 0.2, 1.1, 1, 0.05, where="down")))
+    n1 = hosts["n1"]
+    senders = resent(seen["n0"], to=n1) + resent(seen["n2"], to=n1)
+    assert senders > 3
+    assert resent(seen["n1"], to=n1) < senders / 2 + 2
+
+
+def test_a_relay_lengthens_the_round_trip_at_the_nodes_own_tap():
+    seen, hosts, start = taps(with_fault(Fault("delay", 0.6, 1.2, 1, 0.004)))
+    trips = []
+    waiting = {}
+    for p in seen["n1"]:
+        if p.src == hosts["n1"] and p.size and p.ts > start + 0.7:
+            waiting.setdefault((p.dst, p.sport), (p.seq + p.size, p.ts))
+        elif p.dst == hosts["n1"]:
+            want = waiting.get((p.src, p.dport))
+            if want and p.ack >= want[0]:
+                trips.append(p.ts - want[1])
+                del waiting[p.src, p.dport]
+    assert 0.008 <= np.median(trips) < 0.02
+
+
+def test_a_pause_stops_rounds_and_draws_probes_to_the_paused_rank():
+    seen, hosts, start = taps(with_fault(Fault("pause", 0.6, 0.9, 2, 0.2)))
+    gaps = np.diff(steps(seen["n0"]))
+    assert 0.19 < gaps.max() < 0.26
+    assert resent(seen["n2"], to=hosts["n2"]) > 0
+    assert resent(seen["n2"], by=hosts["n2"]) == 0
+
+
+def test_a_crash_closes_every_connection_of_the_rank_and_ends_the_rounds():
+    seen, hosts, start = taps(with_fault(Fault("crash", 0.6, 1.2, 3)))
+    fins = [p for p in seen["n3"] if p.flags & 1 and p.src == hosts["n3"]]
+    assert len(fins) >= 2
+    assert all(start + 0.6 < p.ts < start + 0.65 for p in fins)
+    assert steps(seen["n0"]).max() < start + 0.7
+
+
+def test_an_mtu_swallows_large_frames_at_the_port():
+    base = replace(BASE, workload=replace(BASE.workload, message_bytes=16_384))
+    seen, hosts, start = taps(replace(base, faults=(Fault("mtu", 0.5, 1.2, 3, 1000.0),)))
+    late = [p for p in seen["n3"] if p.ts > start + 0.501]
+    assert max(p.wire for p in late) <= 1000
+    assert max(p.wire for p in seen["n0"] if p.ts > start + 0.5) > 1000
+
+
+def test_a_closed_window_is_announced_and_probed():
+    seen, hosts, start = taps(replace(BULK, duration_s=2.0, faults=(Fault("reader_stops", 0.5, 1.6, 0),)))
+    zero = [p for p in seen["n0"] if p.window == 0 and p.src == hosts["n0"]]
+    assert zero
+    assert all(start + 0.5 < p.ts < start + 1.65 for p in zero)
+    again = [p for p in seen["n0"] if p.src == hosts["n1"] and p.size > 1000 and p.ts > start + 1.65]
+    assert again
+
+
+def test_slow_clients_close_their_windows():
+    w = Workload(own_s=0.01, answer_tokens=300, clients=4)
+    base = replace(BASE, duration_s=3.0, workload=w)
+    seen, hosts, start = taps(replace(base, faults=(Fault("slow_reader", 0.5, 2.9, -1, 0.8, share=0.5),)))
+    zero = {p.sport for p in seen["lg"] if p.window == 0 and p.src == hosts["lg"]}
+    assert len(zero) == 2
+
+
+def test_foreign_packets_share_the_port():
+    seen, hosts, start = taps(with_fault(Fault("cross_traffic", 0.4, 1.0, 2, 2e7)))
+    foreign = [p for p in seen["n2"] if p.proto == 17]
+    assert sum(8 * (p.wire + 14) for p in foreign) / 0.6 == pytest.approx(2e7, rel=0.15)
+
+
+def test_overload_fills_the_slots_and_lengthens_the_wait():
+    w = Workload(own_s=0.01, answer_tokens=20, slots=4, clients=4)
+    seen, _, start = taps(replace(BASE, workload=w, faults=(Fault("overload", 0.4, 1.2, -1, 4.0),)))
+    waits = []
+    asked = {}
+    for p in seen["lg"]:
+        if p.data[:4] == b"POST":
+            asked[p.sport] = p.ts
+        elif b"data: {" in p.data and p.dport in asked:
+            waits.append((asked[p.dport], p.ts - asked.pop(p.dport)))
+    before = [w for at, w in waits if at < start + 0.4]
+    during = [w for at, w in waits if at > start + 0.45]
+    assert np.median(during) > 3 * np.median(before)
+
+
+def test_a_weighted_gateway_starves_the_other_replica():
+    seen, hosts, start = taps(
+        replace(PAIRS, duration_s=2.0, faults=(Fault("uneven_routing", 0.4, 2.0, -1, 15.0),))
+    )
+    posts = [
+        sum(p.data[:4] == b"POST" and p.dst == hosts[n] and p.ts > start + 0.45 for p in seen[n])
+        for n in ("n0", "n2")
+    ]
+    assert posts[0] > 4 * max(posts[1], 1)
