@@ -62,3 +62,11 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupt_is_status_130(fake_pipeline, capture):
+    def run(paths, progress=None, stop=None):
+        raise KeyboardInterrupt
+
+    fake_pipeline(run)
+    assert CliRunner().invoke(main, ["diagnose", str(capture)]).exit_code == 130

@@ -57,17 +57,19 @@ def test_hosts_by_address_else_by_role():
 
 def test_links_flows_and_groups_follow_their_hosts():
     before = _report(
-        {"10.0.0.1->10.0.0.2": STEADY, "10.0.0.1:8000": STEADY, "g1": STEADY},
+        {"10.0.0.1->10.0.0.2": STEADY, "10.0.0.1:8000": STEADY},
         [_host("10.0.0.1", "a"), _host("10.0.0.2", "b")],
-        [Group("g1", ["10.0.0.1", "10.0.0.2"], "gloo")],
+        [Group("10.0.0.1", ["10.0.0.1", "10.0.0.2"], "gloo")],
     )
     after = _report(
-        {"10.9.0.1->10.9.0.2": STEADY, "10.9.0.1:8000": STEADY, "g7": STEADY},
+        {"10.9.0.1->10.9.0.2": STEADY, "10.9.0.1:8000": STEADY},
         [_host("10.9.0.1", "a"), _host("10.9.0.2", "b")],
-        [Group("g7", ["10.9.0.1", "10.9.0.2"], "gloo")],
+        [Group("10.9.0.2", ["10.9.0.1", "10.9.0.2"], "gloo")],
     )
+    before.series.append(Series("group", "10.0.0.1", "interval_s", "s", [0, 1, 2], [1.0, 1.0, 1.0]))
+    after.series.append(Series("group", "10.9.0.2", "interval_s", "s", [0, 1, 2], [1.0, 1.0, 1.0]))
     result = compare(before, after)
-    assert {c.other_key for c in result.changes} == {"10.9.0.1->10.9.0.2", "10.9.0.1:8000", "g7"}
+    assert {c.other_key for c in result.changes} == {"10.9.0.1->10.9.0.2", "10.9.0.1:8000", "10.9.0.2"}
     assert any("Matched by role" in n for n in result.notes)
 
 

@@ -132,3 +132,13 @@ def test_a_walk_copies(straggler):
     Redactor(straggler).walk(straggler)
     assert repr(straggler) == before
     assert Evidence("x", 1.0, "s").packets == []
+
+
+def test_hosts_that_are_called_as_their_captures():
+    report = Report(
+        [Input("alpha7.pcap.gz", "pcap"), Input("healthy.pcap", "pcap")],
+        (0, 1),
+        notes=["rank on alpha7 (10.0.0.1) is late, a healthy one is not"],
+    )
+    note = redacted(report).notes[0]
+    assert note == "rank on capture-01 (198.18.0.1) is late, a healthy one is not"

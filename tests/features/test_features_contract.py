@@ -1,4 +1,4 @@
-"""What every feature family must do: any cut of the input gives one series, memory stays bounded, gaps show."""
+"""What every feature family must do: any cut of the input, one series; bounded memory; gaps show."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_gap_in_the_capture_is_marked(scope, gap):
 
 
 def test_features_go_on_after_a_gap(gap):
-    (_, last), truth, found = gap
+    (_, last), _truth, found = gap
     own = [c["own_s"] for (start, _), c in found["member"].items() if start > last + 300_000_000]
     assert len(own) > 20
     assert np.isfinite(own).mean() > 0.8

@@ -44,6 +44,13 @@ class CommandFolder(click.Group):
         command: click.Command = import_module(module).command
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; an interrupt that no command took ends it with status 130."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+
 
 @click.group(cls=CommandFolder, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="skewscope")

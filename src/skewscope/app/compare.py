@@ -126,14 +126,17 @@ def _groups(healthy: Report, slow: Report, matched: dict[str, str]) -> dict[str,
 def compare(healthy: Report, slow: Report) -> Comparison:
     """Compare two reports feature by feature and rank what changed."""
     matched, by_role = match_hosts(healthy.hosts, slow.hosts)
-    keys = {**matched, **_groups(healthy, slow, matched)}
+    groups = _groups(healthy, slow, matched)
     there = {(s.scope, s.key, s.name): s for s in slow.series}
     out = Comparison(matched=matched, by_role=by_role)
     targets = set(matched.values())
     out.only_healthy = [h.address for h in healthy.hosts if h.address not in matched]
     out.only_slow = [h.address for h in slow.hosts if h.address not in targets]
     for series in healthy.series:
-        other = there.get((series.scope, _translate(series.key, keys), series.name))
+        key = _translate(series.key, matched)
+        if series.scope == "group":  # a group's id may look like an address
+            key = groups.get(series.key, key)
+        other = there.get((series.scope, key, series.name))
         before = summarise(series)
         after = summarise(other) if other else None
         if other is None or before is None or after is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skewscope.core.report import Report
 
+LABEL = "Data: real packets, recorded on the project's test bed with an injected fault"
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
@@ -49,6 +50,7 @@ def play(found: list[Recording], pages: Path) -> Iterator[Shown]:
     pages.mkdir(parents=True, exist_ok=True)
     for recording in found:
         report = pipeline.run(list(recording.files))
+        report.notes.insert(0, LABEL)
         page = pages / f"{recording.name}.html"
         page.write_text(html.render(report), encoding="utf-8")
         yield Shown(recording, report, page)

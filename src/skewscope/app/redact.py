@@ -30,6 +30,8 @@ _LEARNED = re.compile(
 _VOCABULARY = frozenset(
     {"kind", "condition", "unit", "label", "framing", "scope", "cause", "risk", "roles", "also", "missing"}
 )
+_PLAIN = frozenset({"capture", "dump", "faulty", "healthy", "packets", "slow", "trace"})
+"""File names that are words of ours: replacing them would maul texts and hide nobody."""
 _NUMBERS = frozenset({"ts_ns", "values", "chunk_ns"})
 """Long columns of numbers: nothing to replace, not walked."""
 _SUFFIXES = (".gz", ".xz", ".zst", ".bz2")
@@ -65,9 +67,12 @@ class Redactor:
     def _add_file(names: dict[str, str], path: str) -> None:
         base = base_name(path)
         if base not in names:
-            count = sum(1 for k, v in names.items() if v.startswith("capture-") and "/" not in k) + 1
+            count = len({v.split(".")[0] for v in names.values() if v.startswith("capture-")}) + 1
             names[base] = f"capture-{count:02d}{_extension(base)}"
         names.setdefault(path, names[base])
+        stem = base.split(".", 1)[0]  # hosts are often called as their captures are
+        if len(stem) > 1 and stem not in _PLAIN and not _LEARNED.match(stem):
+            names.setdefault(stem, names[base].split(".", 1)[0])
         for folder in map(str, PurePath(path).parents):
             if folder not in ("/", ".", ""):
                 names.setdefault(folder, "captures")

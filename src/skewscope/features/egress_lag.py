@@ -17,6 +17,7 @@ from skewscope.features.graph import GraphRows, grow
 from skewscope.features.host_rounds import HostRounds, Rounds
 from skewscope.features.request_log import RequestLog
 from skewscope.features.rolling import Ring, Usual, grouped_quantile
+from skewscope.features.step_phase import StepPhase
 
 if TYPE_CHECKING:
     from skewscope.features.endpoint_pace import Pieces
@@ -62,6 +63,7 @@ class EgressLag:
         self._round_gap, self._round_tail = Usual(), Usual()
         self._decode, self._prefill = Ring(), Ring()
         self._round_ns = np.zeros(0, dtype=np.int64)
+        self._step = StepPhase()
 
     def update(
         self, slice_: Slice, graph: GraphRows, log: RequestLog, pieces: Pieces, usual: Array, pause_ns: Array,
@@ -78,7 +80,7 @@ class EgressLag:
         fresh = self._rounds.absorb(slice_, graph)
         self._reserve(size, len(slice_.directory.addresses))
         self._learn_rounds(fresh, window_s)
-        before = self._sizes(pieces, host)
+        before = self._sizes(pieces, host, log, usual)
         pace = self._regularity(host)
         out = self._lags(pieces, before, _regular(pace), usual, window_s)
         out.update(pace)
@@ -91,6 +93,7 @@ class EgressLag:
     def _reserve(self, size: int, addresses: int) -> None:
         for kept in (self._lag, self._spread, self._decode, self._prefill):
             kept.reserve(size)
+        self._step.reserve(size)
         addresses = min(addresses, MAX_HOSTS)
         self._round_gap.reserve(addresses)
         self._round_tail.reserve(addresses)
@@ -111,13 +114,13 @@ class EgressLag:
         hosts = np.unique(host[real])
         self._round_tail.learn(hosts, self._round_gap.recent(hosts, 0.9, LATEST), window_s)
 
-    def _sizes(self, pieces: Pieces, host: Array) -> tuple[Array, Array]:
-        """Return, per piece, end and size of the host's last round before it (0 = none; of the last two)."""
+    def _sizes(self, pieces: Pieces, host: Array, log: RequestLog, usual: Array) -> tuple[Array, Array]:
+        """Return, per piece, when its round ended (0 = unknown) and the size of the last two rounds."""
         rounds = self._rounds.recent
         at = rounds.before(host[pieces.endpoint], pieces.ts)
         if not len(rounds.host):
             return np.zeros(len(at), dtype=np.int64), np.zeros(len(at))
-        end = np.where(at >= 0, rounds.end_ns[at], 0)
+        end = self._step.ends(pieces, rounds, at, log, usual, self._round_gap.value[host])
         prior = np.maximum(at - 1, 0)
         pair = np.where(rounds.host[prior] == rounds.host[at], rounds.nbytes[prior], 0.0)
         return end, np.where(at >= 0, np.maximum(rounds.nbytes[at], pair), 0.0)
@@ -134,15 +137,15 @@ class EgressLag:
         spread = self._lag.recent(touched, 0.9) - self._lag.recent(touched, 0.1)
         self._spread.learn(touched, spread, window_s)
         every = np.arange(size)
-        mid = self._lag.recent(every, 0.5, LATEST)
-        now = self._lag.recent(every, 0.9) - self._lag.recent(every, 0.1)
+        low, mid = self._lag.recent(every, 0.1), self._lag.recent(every, 0.5, LATEST)
+        now = self._lag.recent(every, 0.9) - low
         standing = self._lag.known(every)
         ref = np.where(standing, self._lag.value[:size], np.nan)
         return {
             "egress_lag_s": grouped_quantile(rows, values, 0.5, size),
             "egress_lag_ref_s": ref,
             "egress_lag_share": (mid - ref) / usual,
-            "egress_lag_low_share": (self._lag.recent(every, 0.1) - ref) / usual,
+            "egress_lag_low_share": (low - ref) / usual,
             "egress_lag_ratio": mid / ref,
             "egress_jitter_share": np.where(standing, now - self._spread.value[:size], np.nan) / usual,
         }

@@ -22,6 +22,9 @@ KEEP_NS = 3_000_000_000
 
 MAX_KEPT = 1 << 16
 
+TAG_MASK = (1 << 32) - 1
+"""Gloo tags have 32 bits."""
+
 
 @dataclass
 class Rounds:
@@ -30,10 +33,12 @@ class Rounds:
     host: Array
     end_ns: Array
     nbytes: Array
+    tag: Array
+    """Sequence number of the collective in its group: the same on all members, without gaps."""
 
     def take(self, rows: Array) -> Rounds:
         """Return some of the rounds."""
-        return Rounds(self.host[rows], self.end_ns[rows], self.nbytes[rows])
+        return Rounds(self.host[rows], self.end_ns[rows], self.nbytes[rows], self.tag[rows])
 
     def before(self, host: Array, ts_ns: Array) -> Array:
         """Return the index of each host's last round that ended at or before its time, -1 = none."""
@@ -43,6 +48,17 @@ class Rounds:
         key = (self.host << 40) + ((self.end_ns - low) >> 7)  # 128 ns steps: 2**40 of them are 39 hours
         at = np.searchsorted(key, (host << 40) + ((ts_ns - low) >> 7), side="right") - 1
         return np.where((at >= 0) & (self.host[np.maximum(at, 0)] == host), at, -1)
+
+    def ends_of(self, host: Array, tag: Array) -> Array:
+        """Return when the round of a sequence number ended at a host, int64 (n,), 0 = not among these."""
+        if not len(self.host):
+            return np.zeros(len(host), dtype=np.int64)
+        key = (self.host << 34) + (self.tag & TAG_MASK)
+        order = np.argsort(key, kind="stable")
+        wanted = (host << 34) + (tag & TAG_MASK)
+        at = np.minimum(np.searchsorted(key[order], wanted, side="right"), len(key)) - 1
+        found = (at >= 0) & (key[order][np.maximum(at, 0)] == wanted)
+        return np.where(found, self.end_ns[order][np.maximum(at, 0)], 0)
 
     def largest(self, host: int, start_ns: int, end_ns: int) -> float:
         """Return the largest round of a host that ended within [start, end], 0 = none ran."""
@@ -54,7 +70,7 @@ class HostRounds:
     """Keeps the last seconds of rounds of every host."""
 
     def __init__(self) -> None:
-        self.recent = Rounds(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self.recent = _no_rounds()
 
     def absorb(self, slice_: Slice, graph: GraphRows) -> Rounds:
         """Take one slice; return its rounds. A round cut by the slice's edge gives two rows."""
@@ -66,11 +82,17 @@ class HostRounds:
             np.concatenate((old.host, new.host)),
             np.concatenate((old.end_ns, new.end_ns)),
             np.concatenate((old.nbytes, new.nbytes)),
+            np.concatenate((old.tag, new.tag)),
         )
         kept = np.flatnonzero(joined.end_ns >= slice_.end_ns - KEEP_NS)[-MAX_KEPT:]
         joined = joined.take(kept)
         self.recent = joined.take(np.lexsort((joined.end_ns, joined.host)))
         return new
+
+
+def _no_rounds() -> Rounds:
+    none = np.zeros(0, dtype=np.int64)
+    return Rounds(none, none, np.zeros(0), none)
 
 
 def _rounds(messages: Table, graph: GraphRows) -> Rounds:
@@ -79,7 +101,7 @@ def _rounds(messages: Table, graph: GraphRows) -> Rounds:
     received = graph.vantage[flow, 1 - way] == tap
     host = np.concatenate((messages["src"][sent], messages["dst"][received])).astype(np.int64)
     if not len(host):
-        return Rounds(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        return _no_rounds()
     rows = np.concatenate((np.flatnonzero(sent), np.flatnonzero(received)))
     end = np.maximum(messages["ts_ns"], messages["end_ns"])[rows]
     kind, tag = (messages[n].astype(np.int64)[rows] for n in ("collective", "tag"))
@@ -89,5 +111,5 @@ def _rounds(messages: Table, graph: GraphRows) -> Rounds:
     size = np.zeros(len(unique))
     np.maximum.at(last, inverse, end)
     np.maximum.at(size, inverse, messages["nbytes"][rows].astype(np.float64))
-    found = Rounds(unique >> 40, last, size)
+    found = Rounds(unique >> 40, last, size, unique & TAG_MASK)
     return found.take(np.lexsort((found.end_ns, found.host)))

@@ -46,6 +46,8 @@ class _Pair:
     segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     excess_s: float = float("nan")
     slow: bool = False
+    witness: bool = False
+    """Delay is known from tap to tap, or within a group: it may accuse a link, not only clear it."""
     seen: int = -(10**9)
 
 
@@ -55,7 +57,6 @@ class _Episode:
 
     since_ns: int = 0
     smallest: float = float("inf")
-    largest_passed: float = 0.0
     lost: int = 0
     last_ns: int = 0
 
@@ -110,6 +111,7 @@ class Links:
         self._delay = Reference()
         self._episodes: dict[int, _Episode] = {}
         self._passed: dict[int, int] = {}
+        self._sizes: dict[int, dict[int, int]] = {}
         self._gaps: dict[int, deque[_Gap]] = {}
         self._lost_at: dict[tuple[int, int], deque[int]] = {}
         self._tick = 0
@@ -124,7 +126,7 @@ class Links:
         inner = {k: i for k, i in pairs.pair_of.items() if not client[k[0]] and not client[k[1]]}
         round_s = float(np.median(list(groups.round_s.values()))) if groups.round_s else float("nan")
         for key, i in inner.items():
-            self._absorb(key, i, pairs, round_s)
+            self._absorb(key, i, pairs, round_s, bool(graph.member[key[0]] >= 0 <= graph.member[key[1]]))
         events = pairs.events
         self._note_passed(graph, pairs.passed, groups)
         self._note_lost(slice_, graph, events, client)
@@ -134,14 +136,14 @@ class Links:
         frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
         rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
         active = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
-        slow = {k for k, p in active.items() if p.slow}
+        slow = {k for k, p in active.items() if p.slow and p.witness}
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
             self._delays(rows, i, h, inner, pairs, active, slow)
             self._losses(rows, i, h, active, slice_)
         return rows
 
-    def _absorb(self, key: tuple[int, int], i: int, pairs: PairRows, round_s: float) -> None:
+    def _absorb(self, key: tuple[int, int], i: int, pairs: PairRows, round_s: float, mates: bool) -> None:
         pair = self._pairs.setdefault(key, _Pair())
         pair.segments.append(pairs.columns["segments"][i])
         pair.lost.append(int(pairs.columns["lost"][i]))
@@ -150,8 +152,10 @@ class Links:
         pair.seen = self._tick
         delay, kind = pairs.columns["transit_p90_s"][i], "transit"
         if not np.isfinite(delay):
-            delay, kind = pairs.columns["rtt_min_s"][i], "rtt"
-        pair.excess_s, pair.slow = float("nan"), False
+            # A round trip holds the answering host's own time, which between client and server is
+            # the application's: such a pair can clear a link that it crosses, never accuse it.
+            delay, kind = pairs.columns["rtt_s" if mates else "rtt_min_s"][i], "rtt"
+        pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
         if not np.isfinite(delay) or not np.isfinite(round_s):
             return
         usual, scale = self._delay.get((key, kind))
@@ -183,15 +187,17 @@ class Links:
         active: dict[tuple[int, int], _Pair], slow: set[tuple[int, int]],
     ) -> None:  # fmt: skip
         c = rows.columns
-        into = [p.excess_s for k, p in active.items() if k[1] == h and np.isfinite(p.excess_s)]
-        out = [p.excess_s for k, p in active.items() if k[0] == h and np.isfinite(p.excess_s)]
+        told = {k: p for k, p in active.items() if h in k and p.witness and np.isfinite(p.excess_s)}
+        into = [p.excess_s for k, p in told.items() if k[1] == h]
+        out = [p.excess_s for k, p in told.items() if k[0] == h]
         if not into and not out:
             return
         c["delay_in_s"][i] = np.median(into) if into else np.nan
         c["delay_out_s"][i] = np.median(out) if out else np.nan
         c["delay_s"][i] = np.nanmax([c["delay_in_s"][i], c["delay_out_s"][i]])
         c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
-        mine = {frozenset(k) for k, p in active.items() if h in k and np.isfinite(p.excess_s)}
+        clear = {frozenset(k) for k, p in active.items() if h in k and not p.witness and not p.slow}
+        mine = {frozenset(k) for k in told} | clear
         hit = {frozenset(k) for k in slow if h in k}
         everywhere = {frozenset(k) for k in slow}
         c["slow_share"][i] = len(hit) / len(mine)
@@ -220,10 +226,10 @@ class Links:
                     gap = _Gap(int(times[at] - steps[at]), int(times[at]))
                     self._gaps.setdefault(int(h), deque(maxlen=8)).append(gap)
                 self._passed[int(h)] = max(int(times[-1]), self._passed.get(int(h), 0))
-                episode = self._episodes.get(int(h))
-                if episode is not None:
-                    late = rows[:, 1] > episode.since_ns
-                    episode.largest_passed = max(episode.largest_passed, float(rows[late, 2].max(initial=0)))
+                # When a copy of each size last crossed: the sizes in use are few.
+                last = self._sizes.setdefault(int(h), {})
+                order = np.argsort(rows[:, 1], kind="stable")
+                last.update(zip(rows[order, 2].tolist(), rows[order, 1].tolist(), strict=True))
 
     def _note_lost(self, slice_: Slice, graph: GraphRows, events: Array, client: Array) -> None:
         for kind, lane, ts, length in events[:, :4]:
@@ -285,7 +291,8 @@ class Links:
         e = self._episodes.get(h)
         if e is not None and e.lost and slice_.end_ns - e.last_ns < 3 * 10**9:
             c["lost_smallest_bytes"][i], c["episode_lost"][i] = e.smallest, e.lost
-            c["passed_largest_bytes"][i] = e.largest_passed
+            sizes = self._sizes.get(h, {})
+            c["passed_largest_bytes"][i] = max((n for n, ts in sizes.items() if ts > e.since_ns), default=0)
             since = sum(1 for seen in self._lost_at.values() for ts in seen if ts >= e.since_ns)
             c["episode_fit"][i] = e.lost / max(since, e.lost)
             rows.onset_ns["episode_lost"][i] = e.since_ns

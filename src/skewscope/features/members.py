@@ -27,6 +27,10 @@ MASK_NS = 400_000_000
 """How long a copy sent again keeps masking its sender's gaps: two least retransmission timers."""
 
 
+IDLE_KEPT = 64
+"""Idle window ends remembered per host: rounds are joined within ten."""
+
+
 class Members:
     """Per member and window: its excess over peers at equal work, and what is usual for it.
 
@@ -57,12 +61,13 @@ class Members:
             "masked": FeatureColumn("1", "rounds left out because its data was under way again"),
         },
     )
-    NEEDS: Sequence[str] = ("host", "pair", "round", "group")
+    NEEDS: Sequence[str] = ("host", "pair", "round", "group", "endpoint")
 
     def __init__(self) -> None:
         self._usual = Reference()
         self._own = Reference()
         self._resent: dict[int, list[int]] = {}
+        self._idle: dict[int, list[int]] = {}
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
         """Absorb one slice."""
@@ -70,6 +75,7 @@ class Members:
         groups = cast(GroupRows, others["group"])
         rounds = cast(RoundRows, others["round"]).rounds
         self._note_resent(slice_, graph, cast(PairRows, others["pair"]))
+        self._note_idle(slice_, graph, others["endpoint"])
         members = [m for g in sorted(graph.groups) for m in graph.groups[g]]
         columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
         onset = {"excess_max_s": np.zeros(len(members), dtype=np.int64)}
@@ -95,11 +101,29 @@ class Members:
         for host in list(self._resent):
             self._resent[host] = [ts for ts in self._resent[host] if ts > horizon]
 
+    def _note_idle(self, slice_: Slice, graph: GraphRows, endpoints: FeatureRows) -> None:
+        """Remember the window ends at which a member's endpoint had nothing in hand."""
+        busy: dict[str, float] = {}
+        for i, key in enumerate(endpoints.keys):
+            host = key.rsplit(":", 1)[0].strip("[]")
+            hand = endpoints.columns["active_streams"][i] + endpoints.columns["open_requests"][i]
+            busy[host] = busy.get(host, 0.0) + float(np.nan_to_num(hand))
+        for members in graph.groups.values():
+            for m in members:
+                if busy.get(slice_.directory.addresses[m]) == 0.0:
+                    self._idle.setdefault(m, []).append(slice_.end_ns)
+                    del self._idle[m][:-IDLE_KEPT]
+
     def _excess(self, r: Rounds) -> tuple[Array, Array, Array, Array]:
         """Return per row: excess over peers (s, NaN unknown), peers' own (s), wait (s), masked."""
         n = len(r.group)
         masked = np.zeros(n, dtype=np.bool_)
         own = np.where(r.own > 0, r.own / 1e9, np.nan)
+        for host, ends in self._idle.items():
+            # With nothing in hand the front end waits for a request, not for itself.
+            mine = np.flatnonzero((r.member == host) & (r.asked > r.own_from) & (r.own > 0))
+            span = np.searchsorted(ends, r.entry[mine]) > np.searchsorted(ends, r.own_from[mine])
+            own[mine[span]] = (r.entry[mine[span]] - r.asked[mine[span]]) / 1e9
         inside = r.inside / 1e9
         for host, times in self._resent.items():
             mine = np.flatnonzero(r.member == host)

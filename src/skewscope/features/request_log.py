@@ -36,10 +36,11 @@ POOL_FIELDS = {
     "first_ns": (np.int64, 0), "last_ns": (np.int64, 0), "end_ns": (np.int64, 0), "seen_ns": (np.int64, 0),
     "chunks": (np.int64, 0), "events": (np.int64, 0), "egress_bytes": (np.int64, 0),
     "request_bytes": (np.int64, 0), "expected_bytes": (np.int64, 0), "status": (np.int64, 0),
-    "method": (np.int64, 0), "streaming": (np.int64, 0), "sized": (np.bool_, False), "aborted": (np.bool_, False),
+    "method": (np.int64, 0), "streaming": (np.int64, 0), "sized": (np.bool_, False),
+    "aborted": (np.bool_, False),
     "tap": (np.int64, -1), "frame": (np.int64, -1), "open": (np.bool_, False),
     "unsure": (np.bool_, False), "told_bytes": (np.int64, 0), "steps_at": (np.float64, 0.0),
-    "alone": (np.bool_, False),
+    "alone": (np.bool_, False), "round_tag": (np.int64, -1),
 }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ QUEUE_COLUMNS = {
     "ttft_ref_s": FeatureColumn("s", "the same where no other request waited, learned"),
     "oldest_open_s": FeatureColumn("s", "age of the oldest request without an answer, 0 = none"),
     "oldest_open_steps": FeatureColumn("1", "steps made since that request came in"),
-    "ttft_ref_steps": FeatureColumn("1", "usual steps to the first byte with a free slot and an empty queue, 0 = unknown"),
+    "ttft_ref_steps": FeatureColumn("1", "usual steps to the first byte without a queue, 0 = unknown"),
     "stall_steps": FeatureColumn("1", "steps since a response last began while requests wait"),
     "full_steps": FeatureColumn("1", "steps since which requests wait and no slot beyond the peak was taken"),
     "empty_steps": FeatureColumn("1", "steps since which requests wait, slots are free, no response began"),

@@ -71,6 +71,13 @@ class Ring:
         """Return how many values each of `rows` was given: int64 (n,)."""
         return self._pushed[rows]
 
+    def mode(self, row: int, latest: int = RING) -> tuple[float, int]:
+        """Return the value that one row's latest values show most often, and how often; (NaN, 0): none."""
+        back = (self._pushed[row] - 1 - np.arange(latest)) % RING
+        values, counts = np.unique(self._values[row, back], return_counts=True)
+        values, counts = values[~np.isnan(values)], counts[~np.isnan(values)]
+        return (float(values[counts.argmax()]), int(counts.max())) if len(values) else (float("nan"), 0)
+
     def quantile(self, rows: Array, q: float, latest: int = RING) -> Array:
         """Return the q-quantile of the `latest` values of `rows`: float64 (n,), NaN where there are none."""
         back = (self._pushed[rows, None] - 1 - np.arange(latest)) % RING

@@ -1,8 +1,7 @@
 """Rounds of a collective group from framed messages: entry, own time, time inside, per member.
 
 *Own time* of a member in round k: its first byte of round k out, less the last byte of round k-1 in
-(or of anything else that reached it since, such as the scheduler's work list or a request), both at
-its own tap: no clock synchronisation is needed. Bytes of round k that faster peers sent early count
+(or of anything else from its group since, such as the scheduler's work list), both at its own tap: no clock synchronisation is needed. Bytes of round k that faster peers sent early count
 for round k, never for k-1. *Inside*: the longest time in the round from the last event at the
 member (a message in or out) to its next message out; waiting for a peer ends with a message in, so
 only the member's own stops are long here.
@@ -18,13 +17,13 @@ OPEN = 8
 
 # Columns of an open round.
 KEY, FIRST_OUT, LAST_OUT, LAST_IN, FIRST_IN, DATA_OUT, DATA_IN, INSIDE, INSIDE_END = range(9)
-OWN, OWN_FROM, FRAME, INSIDE_FRAME, LARGEST, LAST_EVENT, MESSAGES, PREVIOUS, R_COLUMNS = range(9, 18)
+OWN, OWN_FROM, FRAME, INSIDE_FRAME, LARGEST, LAST_EVENT, MESSAGES, PREVIOUS, ASKED, R_COLUMNS = range(9, 19)
 
 # Columns of the member state.
-M_CURRENT, M_OTHER_IN, M_LAST_OUT, M_LAST_IN, M_COLUMNS = range(5)
+M_CURRENT, M_OTHER_IN, M_LAST_OUT, M_LAST_IN, M_ASKED, M_COLUMNS = range(6)
 
-# Columns of an event row: time, member, 1 = out 0 = in, key (-1 = not a collective), payload bytes,
-# frame | tap << 48.
+# Columns of an event row: time, member, 1 = out 0 = in, key (-1 = other data of the group, -2 = a
+# request), payload bytes, frame | tap << 48.
 V_TS, V_MEMBER, V_OUT, V_KEY, V_BYTES, V_FRAME, V_COLUMNS = range(7)
 
 
@@ -50,6 +49,7 @@ def enter(rounds: Array, members: Array, member: int, k: int, ts: int, frame: in
     row = rounds[member, k]
     current = state[M_CURRENT]
     row[PREVIOUS] = -1
+    row[ASKED] = state[M_ASKED]
     if current >= 0:
         before = rounds[member, current]
         since = max(max(before[LAST_IN], before[LAST_OUT]), 0)
@@ -82,8 +82,10 @@ def absorb(events: Array, rounds: Array, members: Array, done: Array) -> int:
         ts, member, key = events[i, V_TS], events[i, V_MEMBER], events[i, V_KEY]
         state = members[member]
         if key < 0:
-            if events[i, V_OUT] == 0:
+            if key == -1:
                 state[M_OTHER_IN] = ts
+            else:
+                state[M_ASKED] = ts
             continue
         k = open_round(rounds, member, key)
         row = rounds[member, k]

@@ -39,6 +39,7 @@ class Rounds:
     previous: Array
     frame: Array
     inside_frame: Array
+    asked: Array
     root: Array
     start: Array
 
@@ -56,6 +57,7 @@ class Rounds:
                 ("inside", k.INSIDE), ("inside_end", k.INSIDE_END), ("last_in", k.LAST_IN),
                 ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("previous", k.PREVIOUS),
                 ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
+                ("asked", k.ASKED),
             )
         }  # fmt: skip
         group, key = rows[:, 0], at["key"]
@@ -151,8 +153,8 @@ class RoundFeature:
         asked = graph.server[flow] == 1 - way
         seen = (p["payload_bytes"] > 0) & ~graph.collective[flow] & (flow > 0) & (inner | asked)
         seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
-        none = np.full(len(p), -1, dtype=np.int64)
-        parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, none, p["payload_bytes"], none, seen))
+        kind = np.where(inner, -1, -2).astype(np.int64)
+        parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, kind, p["payload_bytes"], kind, seen))
         rows = np.concatenate(parts)
         return rows[np.argsort(rows[:, k.V_TS], kind="stable")]
 

@@ -96,10 +96,10 @@ COLUMNS = {
     "load_gap": FeatureColumn("1", "averaged requests in hand, busiest less freest backend"),
     "queue_max": FeatureColumn("1", "averaged requests without an answer at the backend with most of them"),
     "queue_min": FeatureColumn("1", "the same at the backend with fewest"),
-    "idle_steps": FeatureColumn("1", "steps since which a backend has had nothing while another had requests"),
+    "idle_steps": FeatureColumn("1", "steps since which a backend has had nothing while a peer had requests"),
     "missed_nats": FeatureColumn("nats", "improbability that it got none of the requests sent meanwhile"),
     "idle_uploads": FeatureColumn("1", "requests at that backend of which the body does not come in"),
-    "busy_step_ratio": FeatureColumn("1", "gap between the busiest host's rounds over its usual one, 1 = unknown"),
+    "busy_step_ratio": FeatureColumn("1", "gap between the busiest host's rounds over the usual, 1 = unknown"),
 }  # fmt: skip
 
 
@@ -243,7 +243,17 @@ def _idle(router: _Router, load: Array, step_s: float, end_ns: int) -> tuple[dic
     missed = -router.missed * np.log1p(-np.minimum(router.expected(), 0.999))
     worst = int(np.where(idle, missed, -1.0).argmax())
     since = int(router.idle_ns[worst])
-    return {"idle_steps": (end_ns - since) / 1e9 / step_s, "missed_nats": float(missed[worst])}, since
+    # Starvation began with the first request that passed it by, while it still worked off the last ones.
+    later = [ts for _, ts in _after_last(router, worst)]
+    steps = (end_ns - since) / 1e9 / step_s
+    return {"idle_steps": steps, "missed_nats": float(missed[worst])}, min([since, *later])
+
+
+def _after_last(router: _Router, backend: int) -> list[tuple[int, int]]:
+    """Return the recent choices since the last one of a backend; none where it is not among them."""
+    choices = list(router.choices)
+    at = [i for i, (chosen, _) in enumerate(choices) if chosen == backend]
+    return choices[at[-1] + 1 :] if at else []
 
 
 FEATURE = Routers

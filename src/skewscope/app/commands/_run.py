@@ -90,8 +90,8 @@ def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
 
 
 def _pipeline(found: Expanded, quiet: bool) -> tuple[Report, bool]:
-    from skewscope.app import pipeline
-
     with interruptible() as stopped, progress_bar(found.bytes_total, quiet) as progress:
+        from skewscope.app import pipeline  # slow to import: an interrupt must find its handler
+
         report = pipeline.run(found.files, progress=progress, stop=stopped)
         return report, stopped()

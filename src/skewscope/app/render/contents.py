@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skewscope.app.render import json as report_json
+from skewscope.app.render.figures.names import order
 from skewscope.app.render.terminal import console
 from skewscope.app.render.units import known, offset, percent, plural, quantity, utc
 from skewscope.app.render.wording import base_name, clean, coverage, not_judged
@@ -20,6 +21,7 @@ from skewscope.core.report import Input, Report
 KEYS = ("inputs", "span_ns", "interrupted", "hosts", "groups", "edges", "no_data", "notes")
 TOP_EDGES = 12
 FULL_SNAP_BYTES = 1500
+UNCUT = 65_535
 
 
 def dumps(report: Report) -> str:
@@ -104,7 +106,7 @@ def _part(out: Console, heading: str, body: Table | Text) -> None:
 def _table(*headings: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for heading in headings:
-        right = heading in ("packets", "bytes", "starts", "lasts", "snap", "step", "rounds")
+        right = heading in ("packets", "bytes", "starts", "lasts", "snap", "a round every", "rounds")
         table.add_column(heading, justify="right" if right else "left", overflow="fold", no_wrap=right)
     return table
 
@@ -114,7 +116,7 @@ def _inputs(report: Report) -> Table:
     for one in report.inputs:
         lasts = quantity((one.last_ns - one.first_ns) / 1e9, "s") if one.packets else "-"
         starts = offset(one.first_ns, report.span_ns[0]) if one.packets else "-"
-        snap = str(one.snap_length) if one.snap_length else "full"
+        snap = str(one.snap_length) if 0 < one.snap_length < UNCUT else "full"
         table.add_row(clean(base_name(one.path)), one.kind, f"{one.packets:,}", starts, lasts, snap, one.host)
         for note in one.notes:
             table.add_row(Text(clean(f"  {note}"), style="yellow"))
@@ -130,10 +132,16 @@ def _hosts(report: Report) -> Table:
 
 
 def _groups(report: Report) -> Table:
-    table = _table("group", "members", "framing", "step", "rounds")
+    table = _table("group", "members", "framing", "a round every", "rounds")
     for group in report.groups:
         step = quantity(group.step_s, "s") if known(group.step_s) else "-"
-        table.add_row(clean(group.id), ", ".join(group.members), group.framing, step, f"{group.rounds:,}")
+        table.add_row(
+            clean(group.id),
+            ", ".join(sorted(group.members, key=order)),
+            group.framing,
+            step,
+            f"{group.rounds:,}",
+        )
     return table
 
 

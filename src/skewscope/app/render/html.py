@@ -77,7 +77,7 @@ def _pairs(incident: Incident) -> list[Pair]:
     impact = incident.impact
     out = []
     for label, (before, during) in (
-        ("step", impact.step_s),
+        ("round interval", impact.step_s),
         ("time to first byte", impact.ttft_s),
         ("chunk gap", impact.chunk_gap_s),
     ):
@@ -161,6 +161,7 @@ def _environment() -> Environment:
         quantity=units.quantity,
         utc=units.utc,
         base_name=wording.base_name,
+        short_name=wording.short_name,
     )
     env.tests["known"] = units.known
     return env

@@ -62,9 +62,9 @@ def quantity(value: float | None, unit: str) -> str:
         return percent(value)
     if unit == "bytes":
         return _stepped(value, _BYTE_STEPS)
-    if unit == "bytes/s":
+    if unit in ("bytes/s", "B/s"):
         return _stepped(value, _BYTE_STEPS).replace("bytes", "B") + "/s"
-    if unit == "bps":
+    if unit in ("bps", "bit/s"):
         return _stepped(value, _BIT_STEPS)
     return f"{digits(value)} {_PLAIN.get(unit, unit)}".rstrip()
 
@@ -72,6 +72,8 @@ def quantity(value: float | None, unit: str) -> str:
 def percent(value: float) -> str:
     """Format a share 0..1 as a percentage."""
     share = value * 100
+    if 99.5 <= share < 100:
+        return ">99 %"
     if 0 < abs(share) < 1:
         return f"{digits(share, 1)} %"
     return f"{share:,.0f} %"

@@ -19,11 +19,26 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(text))
 
 
+def _hosts(key: str) -> list[str]:
+    """Return an id and the addresses in it, longest first: "a->b", "addr:port", "host/gpu3"."""
+    ends = key.split("->")
+    return [key, *ends, *(end.rpartition(":")[0] or end for end in ends)]
+
+
+def short_name(name: str, key: str) -> str:
+    """Return a name without the address that may follow it: "n2" for "n2 (10.77.0.12)"."""
+    for part in _hosts(key):
+        name = name.replace(f" ({part})", "")
+    return name or key
+
+
 def suspect(culprit: Culprit) -> str:
-    """Name a culprit once: "rank 2 (10.77.0.12)"."""
-    if culprit.name and culprit.name != culprit.id:
-        return f"{culprit.name} ({culprit.id})"
-    return f"{culprit.kind} {culprit.id}"
+    """Name a culprit once, with its address: "rank 2 (10.77.0.12)"."""
+    if not culprit.name or culprit.name == culprit.id:
+        return f"{culprit.kind} {culprit.id}"
+    if any(part in culprit.name for part in _hosts(culprit.id)):
+        return culprit.name
+    return f"{culprit.name} ({culprit.id})"
 
 
 def condition(incident: Incident) -> str:
@@ -68,7 +83,7 @@ def coverage(report: Report) -> str:
     if report.hosts:
         parts.append(plural(len(report.hosts), "host"))
     for group in report.groups:
-        pace = f", a step takes {quantity(group.step_s, 's')}" if known(group.step_s) else ""
+        pace = f"; a round every {quantity(group.step_s, 's')}" if known(group.step_s) else ""
         parts.append(f"a group of {len(group.members)} ({group.framing}{pace})")
     if report.streams:
         parts.append(plural(len(report.streams), "response stream"))
@@ -104,7 +119,7 @@ def impact_rows(impact: Impact) -> list[tuple[str, str]]:
     if known(impact.tokens_per_s_lost):
         rows.append(("tokens/s lost", quantity(impact.tokens_per_s_lost, "1")))
     for label, pair in (
-        ("step", impact.step_s),
+        ("round interval", impact.step_s),
         ("time to first byte", impact.ttft_s),
         ("chunk gap", impact.chunk_gap_s),
     ):
@@ -140,7 +155,7 @@ def victims(incident: Incident, shown: int = 8) -> list[tuple[str, str]]:
     """Return names and effect, those with one effect together."""
     by_effect: dict[str, list[str]] = defaultdict(list)
     for victim in incident.victims[:shown]:
-        by_effect[victim.effect].append(victim.name or victim.id)
+        by_effect[victim.effect].append(short_name(victim.name, victim.id))
     rows = [(", ".join(names), effect) for effect, names in by_effect.items()]
     more = len(incident.victims) - shown
     return [*rows, (f"{more} more", "")] if more > 0 else rows

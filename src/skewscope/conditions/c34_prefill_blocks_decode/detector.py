@@ -33,7 +33,7 @@ class Detector:
         p, state, slot = self._params, window.state, window.slot
         start = window.onset_of("common_pause_s")
         usual_s = window["chunk_gap_ref_s"]
-        steps = (window.end_ns - window.start_ns) / 1e9 / usual_s
+        steps = (window.end_ns - window.start_ns) / 1e9 / np.where(usual_s > 0, usual_s, np.inf)
         blocked = state["blocked"][slot] * 0.5 ** (steps / p.memory_steps)
         ratio = window["pause_ratio"]
         hit = (ratio >= p.min_pause_ratio) & (window["pause_size_ratio"] >= p.min_size_ratio)

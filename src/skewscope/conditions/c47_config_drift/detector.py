@@ -31,7 +31,7 @@ class Detector:
         lost, passed = window["lost_smallest_bytes"], window["passed_largest_bytes"]
         found = (window["episode_lost"] >= p.min_lost) & (passed > 0) & (lost > passed * p.min_size_ratio)
         found &= (lost >= p.min_bytes) & (window["episode_fit"] >= p.min_fit)
-        score = window["episode_fit"] * (1.0 - 0.5 ** (window["episode_lost"] - 1.0).clip(1.0))
+        score = window["episode_fit"] * (1.0 - 0.4 * 0.5 ** (window["episode_lost"] - 2.0).clip(0.0))
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),
             np.where(found, score, 0.0),

@@ -103,6 +103,8 @@ class Link:
 
     def _relay(self, way: str, now_ns: int) -> int:
         """Frames keep their order but for those that overtake a reordering relay."""
+        if not self._relays:
+            return now_ns
         due = now_ns
         for entry in self._relays:
             if not (entry.start_ns <= now_ns < entry.end_ns and _acts(entry, way)):
@@ -112,8 +114,10 @@ class Link:
             if fault.kind == "reorder" and self._noise.next() < fault.share:
                 return now_ns
             due += extra if fault.kind != "jitter" else int(2 * extra * self._noise.next())
-        self._last[way] = max(self._last[way], due)
-        return self._last[way]
+        due = max(due, self._last[way])
+        if due > now_ns:
+            self._last[way] = due
+        return due
 
 
 def _acts(entry: Active, way: str) -> bool:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 WAKE_NS = 14_000
 """Median time from data in the socket to the process reading it, on an unloaded host."""
+FRONT_WAKE_NS = 120_000
+"""The same for clients and gateways, which run an interpreter's event loop."""
 HICCUP, HICCUP_NS = 2.3, 400_000
 """Beyond so many standard deviations a wake-up is late by so much more each."""
 WRITE_NS = 4_500
@@ -36,6 +38,7 @@ class Process:
         self._pauses = [p for a in schedule.of("pause", host.index) for p in a.pulses()]
         self._busy = schedule.of("host_busy", host.index)
         self._own_ns = own_ns
+        self._wake_median_ns = WAKE_NS if host.index >= 0 else FRONT_WAKE_NS
         self._cursor = 0
         self._readable: list[Endpoint] = []
         self._scheduled = False
@@ -62,7 +65,7 @@ class Process:
 
     def _wake_ns(self) -> int:
         noise = self._noise.next()
-        wake = WAKE_NS * math.exp(0.4 * noise)
+        wake = self._wake_median_ns * math.exp(0.4 * noise)
         if abs(noise) > HICCUP:
             wake += HICCUP_NS * (abs(noise) - HICCUP)
         return int(wake) + self.late_ns(8) // 10

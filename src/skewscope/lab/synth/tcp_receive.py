@@ -131,7 +131,7 @@ class Receiver:
 
     def _delay(self, now: int) -> None:
         if not self._delayed_ns:
-            self._delayed_ns = (now + DELAYED_ACK_NS) // TICK_NS * TICK_NS
+            self._delayed_ns = ((now + DELAYED_ACK_NS) // TICK_NS + 1) * TICK_NS
             if not self._timer_set:
                 self._timer_set = True
                 self._ep.loop.at(self._delayed_ns, self._timer)

@@ -267,7 +267,13 @@ class Sender:
     def _fire(self) -> None:
         if self._mode == PERSIST:
             self._backoff += 1
-            if self._unsent:
+            room = self.una + self._window - self.nxt
+            if self._unsent and room > 0:  # what fits goes as it is
+                data = self._unsent.popleft()
+                if len(data) > room:
+                    self._unsent.appendleft(data[room:])
+                self._emit(data[:room], PSH | ACK, len(data[:room]))
+            elif self._unsent:
                 self._ep.transmit(self.una - 1, ACK)
                 self._wait_for_window()
             return

@@ -11,7 +11,7 @@ def test_healthy_first_on_one_scale(straggler):
     assert (healthy.faulty, faulty.faulty) == (False, True)
     assert healthy.ticks == faulty.ticks
     assert [r.name for r in faulty.rows] == ["rank 0", "rank 1", "rank 2", "rank 3"]
-    assert [r.own for r in faulty.rows] == ["41 ms", "41 ms", "95 ms", "41 ms"]
+    assert [r.held for r in faulty.rows] == ["42 ms", "42 ms", "96 ms", "42 ms"]
 
 
 def test_only_the_culprits_long_own_time_is_hot(straggler):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import statistics
 from dataclasses import dataclass, field
 
-from skewscope.app.render.figures.names import Names
+from skewscope.app.render.figures.names import Names, order
 from skewscope.app.render.figures.scale import Tick, share, time_ticks
 from skewscope.app.render.units import offset, seconds
 from skewscope.app.render.wording import base_name
@@ -15,15 +14,19 @@ from skewscope.core.report import Lanes, LaneSpan, Report
 KINDS = ("own", "inside", "wait", "transit")
 NAMES = {
     "own": "own time",
-    "inside": "inside the round",
+    "inside": "stopped inside the round",
     "wait": "waiting for others",
-    "transit": "on the network",
+    "transit": "exchange under way",
 }
 MIN_WIDTH = 2.0
 """Shortest bar in thousandths of the width: what lasts microseconds must still be seen."""
 MAX_MEMBERS = 64
 HOT = 1.2
-"""A culprit's own time is drawn in the fault's colour from so many times the members' median on."""
+"""What a culprit holds is drawn in the fault's colour from so many times the members' median on."""
+HELD = ("own", "inside")
+"""What a member itself takes; the rest of a round it waits or exchanges."""
+CALM = frozenset({"healthy", "usual"})
+"""Labels of stretches without the fault."""
 
 
 @dataclass
@@ -43,8 +46,10 @@ class Row:
     name: str
     address: str
     culprit: bool
+    """Accused, or at the host whose link is accused."""
     hot: bool
-    own: str
+    """What it holds is drawn in the fault's colour."""
+    held: str
     bars: list[Bar] = field(default_factory=list)
     totals: dict[str, str] = field(default_factory=dict)
 
@@ -84,7 +89,7 @@ def lane_figures(report: Report, names: Names) -> list[LaneFigure]:
 
 def _figure(group: str, steps: list[Lanes], report: Report, names: Names) -> LaneFigure:
     longest = max(s.end_ns - s.start_ns for s in steps)
-    steps = sorted(steps, key=lambda s: (s.label != "healthy", s.start_ns))
+    steps = sorted(steps, key=lambda s: (s.label not in CALM, s.start_ns))
     panels = [_panel(s, longest, report, names) for s in steps]
     used = {span.kind for s in steps for span in s.spans}
     hot = any(r.hot for p in panels for r in p.rows)
@@ -93,12 +98,12 @@ def _figure(group: str, steps: list[Lanes], report: Report, names: Names) -> Lan
 
 def _panel(lanes: Lanes, longest: int, report: Report, names: Names) -> Panel:
     members = list(dict.fromkeys(s.member for s in lanes.spans))
-    members.sort(key=_order)
+    members.sort(key=order)
     keep = sorted(members, key=lambda m: not names.is_culprit(m))[:MAX_MEMBERS]
     rows = [_row(m, lanes, longest, names) for m in members if m in keep]
     return Panel(
-        title=f"{lanes.label} step".capitalize(),
-        faulty=lanes.label != "healthy",
+        title=(lanes.label if " " in lanes.label else f"{lanes.label} rounds").capitalize(),
+        faulty=lanes.label not in CALM,
         when=offset(lanes.start_ns, report.span_ns[0]),
         lasts=seconds((lanes.end_ns - lanes.start_ns) / 1e9),
         rows=rows,
@@ -107,33 +112,26 @@ def _panel(lanes: Lanes, longest: int, report: Report, names: Names) -> Panel:
     )
 
 
-def _order(member: str) -> tuple[int, int, str]:
-    try:
-        address = ipaddress.ip_address(member)
-    except ValueError:
-        return 99, 0, member
-    return address.version, int(address), member
-
-
 def _row(member: str, lanes: Lanes, longest: int, names: Names) -> Row:
     spans = [s for s in lanes.spans if s.member == member]
     totals = {k: sum(s.end_ns - s.start_ns for s in spans if s.kind == k) for k in KINDS}
+    held = sum(totals[k] for k in HELD)
     return Row(
         name=names.of(member),
         address=member,
-        culprit=names.is_culprit(member),
-        hot=names.is_culprit(member) and totals["own"] >= HOT * _typical_own(lanes),
-        own=seconds(totals["own"] / 1e9),
+        culprit=names.is_culprit(member) or member in names.near,
+        hot=names.is_culprit(member) and held >= HOT * _typical_held(lanes),
+        held=seconds(held / 1e9),
         bars=[_bar(s, lanes, longest) for s in sorted(spans, key=lambda s: s.start_ns)],
         totals={k: seconds(v / 1e9) for k, v in totals.items()},
     )
 
 
-def _typical_own(lanes: Lanes) -> float:
-    """Return the median own time of the members, in ns."""
+def _typical_held(lanes: Lanes) -> float:
+    """Return the median of what the members hold themselves, in ns."""
     sums: dict[str, int] = {}
     for span in lanes.spans:
-        sums[span.member] = sums.get(span.member, 0) + (span.end_ns - span.start_ns) * (span.kind == "own")
+        sums[span.member] = sums.get(span.member, 0) + (span.end_ns - span.start_ns) * (span.kind in HELD)
     return float(statistics.median(sums.values()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 
 from skewscope.core.report import Incident, Report
@@ -14,6 +15,8 @@ class Names:
     names: dict[str, str] = field(default_factory=dict)
     culprits: set[str] = field(default_factory=set)
     culprit_links: set[frozenset[str]] = field(default_factory=set)
+    near: set[str] = field(default_factory=set)
+    """Hosts whose own link to the network is accused."""
     victims: set[str] = field(default_factory=set)
 
     def of(self, key: str) -> str:
@@ -43,6 +46,15 @@ def address_of(key: str) -> str:
     return head if head and tail.isdigit() and ("." in head or head.count(":") > 7) else key
 
 
+def order(address: str) -> tuple[int, int, str]:
+    """Return a sort key: addresses by number, then everything else by name."""
+    try:
+        value = ipaddress.ip_address(address)
+    except ValueError:
+        return 99, 0, address
+    return value.version, int(value), address
+
+
 def accused(incident: Incident, least: float = 0.2) -> list[str]:
     """Return the ids of the culprits that carry the blame (always the first)."""
     return [c.id for k, c in enumerate(incident.culprits) if k == 0 or c.probability >= least]
@@ -51,12 +63,16 @@ def accused(incident: Incident, least: float = 0.2) -> list[str]:
 def names_of(report: Report) -> Names:
     """Collect names, culprits and victims of a report."""
     out = Names({h.address: h.name for h in report.hosts if h.name})
+    addresses = {h.address for h in report.hosts}
     for incident in report.incidents:
         for key in accused(incident):
             if "->" in key:
-                out.culprit_links.add(frozenset(map(address_of, key.split("->"))))
+                ends = [address_of(end) for end in key.split("->")]
+                out.culprit_links.add(frozenset(ends))
+                known = [end for end in ends if end in addresses]
+                out.near.update(known if len(known) == 1 else [])
             else:
                 out.culprits.update({key, address_of(key)})
         out.victims.update(address_of(v.id) for v in incident.victims)
-    out.victims -= out.culprits
+    out.victims -= out.culprits | out.near
     return out

@@ -24,7 +24,7 @@ def step_for(span: float, wanted: int) -> float:
         return 1.0
     raw = span / max(1, wanted)
     power = 10.0 ** math.floor(math.log10(raw))
-    return next(s * power for s in _STEPS if s * power >= raw * 0.999)
+    return min((s * power for s in _STEPS), key=lambda step: abs(math.log(step / raw)))
 
 
 def time_ticks(start_s: float, end_s: float, wanted: int = 5, sign: bool = False) -> list[Tick]:

@@ -12,7 +12,11 @@ from skewscope.app.render.figures.streams import Band, bands
 from skewscope.app.render.units import quantity
 from skewscope.core.report import Report, Series
 
-MAX_CHARTS, MAX_LINES, MAX_POINTS = 6, 40, 400
+MAX_CHARTS, MAX_EVIDENCE, MAX_LINES, MAX_POINTS = 6, 4, 40, 400
+NOISE = 0.05
+"""The axis goes below zero only for values larger than this share of the largest."""
+COST = ("chunk_gap", "ttft", "step_s")
+"""Features that say what an incident costs start with one of these."""
 HEIGHT = 100.0
 
 
@@ -48,20 +52,37 @@ def series_charts(report: Report, names: Names) -> list[Chart]:
     for one in report.series:
         if sum(_known(v) for v in one.values) > 1:
             families.setdefault((one.scope, one.name), []).append(one)
-    wanted = [e.name for i in report.incidents for e in i.evidence]
     ranked = sorted(
         families.items(),
-        key=lambda kv: (_place(kv[0][1], wanted), -max(_moved(s, report) for s in kv[1])),
+        key=lambda kv: (_place(*kv[0], report), -max(_moved(s, report) for s in kv[1])),
     )
-    return [_chart(members, report, names) for _, members in ranked[:MAX_CHARTS]]
+    evidence = [members for key, members in ranked if _place(*key, report)[0] == 0]
+    rest = [members for key, members in ranked if _place(*key, report)[0] > 0]
+    chosen = [*evidence[:MAX_EVIDENCE], *rest, *evidence[MAX_EVIDENCE:]][:MAX_CHARTS]
+    return [_chart(members, report, names) for members in chosen]
+
+
+def _place(scope: str, name: str, report: Report) -> tuple[int, int]:
+    """Rank a feature: behind the first verdict, then what it cost, then the culprit's other features."""
+    if not report.incidents:
+        return (1, 0) if name.startswith(COST) else (2, 0)
+    first = report.incidents[0]
+    scopes = {f.scope for f in first.findings[:1]}
+    wanted = [e.name for e in first.evidence]
+    if name in wanted and (scope in scopes or not scopes):
+        return 0, wanted.index(name)
+    if name.startswith(COST):
+        return 1, 0
+    return (2, 0) if scope in scopes else (3, 0)
+
+
+def _marked(series: Series, names: Names) -> bool:
+    """Say whether a line is the culprit's; a link's series goes by its host."""
+    return names.is_culprit(series.key) or (series.scope == "link" and series.key in names.near)
 
 
 def _known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
-
-
-def _place(name: str, wanted: list[str]) -> int:
-    return wanted.index(name) if name in wanted else len(wanted)
 
 
 def _moved(series: Series, report: Report) -> float:
@@ -78,13 +99,15 @@ def _moved(series: Series, report: Report) -> float:
 
 
 def _chart(members: list[Series], report: Report, names: Names) -> Chart:
-    members = sorted(members, key=lambda s: (not names.is_culprit(s.key), s.key))
+    members = sorted(members, key=lambda s: (not _marked(s, names), s.key))
     shown = members[:MAX_LINES]
     start, end = report.span_ns
     values = [v for s in shown for v in s.values if v is not None and _known(v)]
     low, high = min(0.0, min(values)), max(values)
+    low = low if low < -NOISE * high else 0.0
     high = high if high > low else low + 1.0
     step = step_for(high - low, 2)
+    low = math.floor(low / step + 1e-9) * step
     top = math.ceil(high / step - 1e-9) * step
     lines = [_line(s, start, end, low, top, names) for s in reversed(shown)]
     marks = [low + k * step for k in range(round((top - low) / step) + 1)]
@@ -118,6 +141,8 @@ def _summary(members: list[Series], report: Report, names: Names) -> str:
         for vs, word in ((before, "before"), (during, "during"))
         if vs
     ]
+    if during:
+        parts.append(f"at most {quantity(max(during), first.unit)}")
     return f"{names.of(first.key)}: " + (", ".join(parts) or "not known")
 
 
@@ -138,7 +163,7 @@ def _line(series: Series, start: int, end: int, low: float, top: float, names: N
         pen_down, run = True, run + 1
     if run == 1:
         dots.append(path[-1] + "h0")
-    return Line(names.of(series.key), "".join(path), names.is_culprit(series.key), "".join(dots))
+    return Line(names.of(series.key), "".join(path), _marked(series, names), "".join(dots))
 
 
 def _thinned(series: Series, every: int) -> list[tuple[int, float | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 
-from skewscope.app.render.figures.names import Names
+from skewscope.app.render.figures.names import Names, address_of
 from skewscope.app.render.figures.scale import Tick, share, time_ticks
 from skewscope.app.render.units import offset, plural, seconds
 from skewscope.app.render.wording import base_name
@@ -148,7 +148,7 @@ def _stream(row: StreamRow, start: int, end: int, limit: float, names: Names, or
     gaps = _gaps(row)
     gap = seconds(statistics.median(gaps) / 1e9) if gaps else ""
     return Stream(
-        name=names.of(row.client),
+        name=names.of(address_of(row.client)),
         endpoint=names.of(row.endpoint),
         wait=wait,
         body=body,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from skewscope.app.render.figures.names import Names
+from skewscope.app.render.figures.names import Names, order
 from skewscope.app.render.units import plural, quantity
 from skewscope.core.report import Edge, HostRole, Report
 
@@ -117,7 +117,11 @@ def _choose(
         load[b] = load.get(b, 0) + size
     ranked = sorted(
         hosts,
-        key=lambda h: (not names.is_culprit(h.address), h.address not in members, -load.get(h.address, 0)),
+        key=lambda h: (
+            not _state(h.address, names).startswith("culprit"),
+            h.address not in members,
+            -load.get(h.address, 0),
+        ),
     )
     keep = {h.address for h in ranked[:MAX_NODES]}
     return [h for h in hosts if h.address in keep]
@@ -132,9 +136,17 @@ def _column(host: HostRole, members: dict[str, str]) -> int:
     return 4
 
 
+def _state(address: str, names: Names) -> str:
+    if names.is_culprit(address):
+        return "culprit"
+    if address in names.near:
+        return "culprit-link"
+    return "victim" if address in names.victims else ""
+
+
 def _node(host: HostRole, column: int, names: Names) -> Node:
     shape = ("square", "diamond", "circle", "circle", "hexagon")[column]
-    state = "culprit" if names.is_culprit(host.address) else "victim" if host.address in names.victims else ""
+    state = _state(host.address, names)
     roles = ", ".join(host.roles)
     seen = "own capture" if host.tap else "no capture of its own"
     tip = f"{names.of(host.address)}, {host.address}, {roles or 'no role learned'}, {seen}"
@@ -152,7 +164,7 @@ def _draw(
 ) -> Drawing:
     columns: dict[int, list[Node]] = {}
     rings: dict[str, list[Node]] = {}
-    for host in hosts:
+    for host in sorted(hosts, key=lambda h: order(h.address)):
         column = _column(host, members)
         node = _node(host, column, names)
         if column == 3:
@@ -247,4 +259,5 @@ def _wire(
     mx, my = (start.x + end.x) / 2 - dy * bend, (start.y + end.y) / 2 + dx * bend
     path = f"M{start.x:g} {start.y:g}Q{mx:.1f} {my:.1f} {end.x:g} {end.y:g}"
     tip = f"{names.of(a)} and {names.of(b)}: {kind}, {quantity(size, 'bytes')}, {plural(packets, 'packet')}"
-    return Wire(path, round(width, 2), kind, frozenset((a, b)) in names.culprit_links, tip)
+    accused = frozenset((a, b)) in names.culprit_links or a in names.near or b in names.near
+    return Wire(path, round(width, 2), kind, accused, tip)
