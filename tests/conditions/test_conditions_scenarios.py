@@ -10,18 +10,17 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 import tomllib
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from pathlib import Path
 
 import pytest
 
 from skewscope.conditions.loader import load_all
 from skewscope.core.scenario import Scenario
-from skewscope.lab.synth import Truth, write
+from skewscope.lab.synth import Truth, capture
+from tests.conditions.reports import Reports
 
 CONDITIONS = load_all()
 ROLES = ("healthy", "faulty", "near_miss", "recovering")
@@ -57,17 +56,18 @@ each_case = pytest.mark.parametrize(("id_", "scenario"), CASES, ids=[f"{i}-{s.na
 each_condition = pytest.mark.parametrize("id_", list(CONDITIONS))
 
 
-@cache
-def _report(scenario: Scenario):
-    """Return (report, truth); cached by what happens, not by what it is called."""
-    pipeline = pytest.importorskip("skewscope.app.pipeline")
-    with tempfile.TemporaryDirectory() as name:
-        truth = write(scenario, Path(name))
-        return pipeline.run(sorted(Path(name).glob("*.pcap"))), truth
-
-
-def report_of(scenario: Scenario):
-    return _report(replace(scenario, name="", role=""))
+@pytest.fixture(scope="module")
+def reports(request):
+    """Start on every scenario that the selected tests need; each is run once."""
+    pytest.importorskip("skewscope.app.pipeline")
+    needed = [
+        item.callspec.params["scenario"]
+        for item in request.session.items
+        if item.module is request.module and "reports" in item.fixturenames
+    ]
+    made = Reports(needed)
+    yield made
+    made.close()
 
 
 def of_condition(report, id_):
@@ -98,8 +98,8 @@ def test_scenarios_and_expectations_are_complete(id_):
 
 
 @each_case
-def test_only_the_expected_conditions_fire(id_, scenario):
-    report, _ = report_of(scenario)
+def test_only_the_expected_conditions_fire(id_, scenario, reports):
+    report, _ = reports.of(scenario)
     allowed = set(expectations(id_)["may_also_fire"])
     if scenario.role in ("faulty", "recovering"):
         allowed.add(id_)
@@ -107,10 +107,10 @@ def test_only_the_expected_conditions_fire(id_, scenario):
 
 
 @each_case
-def test_it_fires_in_time_and_names_the_culprit(id_, scenario):
+def test_it_fires_in_time_and_names_the_culprit(id_, scenario, reports):
     if scenario.role not in ("faulty", "recovering"):
         pytest.skip("nothing to find")
-    report, truth = report_of(scenario)
+    report, truth = reports.of(scenario)
     (first, *_) = truth["fault"]
     fired = of_condition(report, id_)
     assert fired, f"silent; told: {told(report)}"
@@ -130,10 +130,10 @@ def names(incident, truth: Truth) -> bool:
 
 
 @each_case
-def test_it_ends_after_recovery(id_, scenario):
+def test_it_ends_after_recovery(id_, scenario, reports):
     if scenario.role != "recovering":
         pytest.skip("only a recovering scenario ends")
-    report, truth = report_of(scenario)
+    report, truth = reports.of(scenario)
     ended = max(f["end_ns"] for f in truth["fault"])
     for incident in of_condition(report, id_):
         assert incident.end_ns is not None, told(report)
@@ -145,7 +145,5 @@ def test_the_same_seed_gives_the_same_packets(id_, scenario):
     """Cheap, and once per condition is enough: the first scenario, cut short."""
     if scenario is not scenarios_of(id_)[0]:
         pytest.skip("once per condition")
-    from skewscope.lab.synth import capture
-
     short = replace(scenario, duration_s=0.2)
     assert capture(short) == capture(short)

@@ -33,6 +33,14 @@ class Context:
                 return group
         return None
 
+    def groups_of(self, host: str) -> set[str]:
+        """Return the host's group, or, for a gateway or client, the groups of those it talks to."""
+        own = self.group_of(host)
+        if own is not None:
+            return {own}
+        near = {b if a == host else a for a, b in self.links if host in (a, b)}
+        return {g for h in near if (g := self.group_of(h)) is not None}
+
     def name(self, host: str) -> str:
         """Return how a person would call the host."""
         given = self.names.get(host)

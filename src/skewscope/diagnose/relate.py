@@ -79,8 +79,8 @@ def _related(a: Finding, b: Finding, where: str, context: Context) -> bool:
         return True
     if where != "group":
         return False
-    groups = {context.group_of(h) for h in hosts_a} - {None}
-    return bool(groups & {context.group_of(h) for h in hosts_b})
+    groups_a = {g for h in hosts_a for g in context.groups_of(h)}
+    return any(g in groups_a for h in hosts_b for g in context.groups_of(h))
 
 
 def leaders(

@@ -25,11 +25,21 @@ if TYPE_CHECKING:
 LATEST = 16
 """Values that make "now"."""
 
-UNSEEN_PREFILL = 4.0
-"""Size of an ordinary prefill round in decode rounds, assumed until one has been seen."""
+UNSEEN_PREFILL = 64.0
+"""Size of an ordinary prefill round in decode rounds, assumed until some have been seen."""
 
-LONG_PREFILL = 10.0
-"""A prefill round this many times the usual one does not become the usual one."""
+MIN_PREFILLS, LONG_PREFILL = 2, 10.0
+"""After so many prefills, one that is this many times the usual size does not become the usual one."""
+
+PAUSE_SHARE = 0.3
+"""Share of the rounds in a pause that must be large for it to be theirs: a blocked step is at least one
+prefill and one decode; where only the output stopped, decode steps went on in between."""
+
+IDLE_STEPS = 1.5
+"""An engine that ended no round for so many usual chunk gaps has nothing to do."""
+
+LATEST_FIRST = 3
+"""Requests to an idle engine that make "now", after as many that told what is usual."""
 
 MAX_HOSTS = 1 << 16
 
@@ -43,6 +53,9 @@ LAG_COLUMNS = {
     "egress_lag_ref_s": FeatureColumn("s", "the usual lag, learned"),
     "egress_lag_share": FeatureColumn("1", "growth of the median lag, in usual chunk gaps"),
     "egress_lag_low_share": FeatureColumn("1", "growth of the lags' 10th percentile, in usual chunk gaps"),
+    "ingress_lag_share": FeatureColumn(
+        "1", "growth of the time from a request to an idle engine's first round, in usual chunk gaps"
+    ),
     "egress_lag_ratio": FeatureColumn("1", "median of the latest lags over the usual lag"),
     "egress_jitter_share": FeatureColumn("1", "growth of the lag's spread (p90 - p10), in usual chunk gaps"),
     "round_gap_ratio": FeatureColumn("1", "median of the host's gaps between rounds over the usual one"),
@@ -61,6 +74,7 @@ class EgressLag:
         self._rounds = HostRounds()
         self._lag, self._spread = Usual(), Usual()
         self._round_gap, self._round_tail = Usual(), Usual()
+        self._first = Usual()
         self._decode, self._prefill = Ring(), Ring()
         self._round_ns = np.zeros(0, dtype=np.int64)
         self._step = StepPhase()
@@ -84,14 +98,14 @@ class EgressLag:
         pace = self._regularity(host)
         out = self._lags(pieces, before, _regular(pace), usual, window_s)
         out.update(pace)
+        out["ingress_lag_share"] = self._ingress(pieces, host, log, usual, window_s)
         ends = pause_ns + (columns["common_pause_s"] * 1e9).astype(np.int64)
         out["pause_size_ratio"] = self._pause_sizes(host, columns["pause_ratio"], pause_ns, ends)
-        asked = (log.pool["request_ns"] > 0) & ~log.pool["unsure"]
-        self._learn_sizes(pieces, before, asked[pieces.row])
+        self._learn_sizes(pieces, before[1], host, log)
         return out
 
     def _reserve(self, size: int, addresses: int) -> None:
-        for kept in (self._lag, self._spread, self._decode, self._prefill):
+        for kept in (self._lag, self._spread, self._first, self._decode, self._prefill):
             kept.reserve(size)
         self._step.reserve(size)
         addresses = min(addresses, MAX_HOSTS)
@@ -150,6 +164,26 @@ class EgressLag:
             "egress_jitter_share": np.where(standing, now - self._spread.value[:size], np.nan) / usual,
         }
 
+    def _ingress(self, pieces: Pieces, host: Array, log: RequestLog, usual: Array, window_s: float) -> Array:
+        """Return the growth of the time from a request's last byte to the first round of an idle host."""
+        rounds, pool = self._rounds.recent, log.pool
+        row = pieces.row[pieces.gap == 0]
+        row = row[pool["request_ns"][row] > 0]
+        of = pool["endpoint"][row]
+        came = np.maximum(pool["complete_ns"][row], pool["request_ns"][row])
+        if len(rounds.host) and len(row):
+            at = rounds.before(host[of], came)
+            after = np.minimum(at + 1, len(rounds.host) - 1)
+            known = (at >= 0) & (after > at) & (rounds.host[after] == host[of])
+            quiet = (came - rounds.end_ns[at]) / 1e9 >= IDLE_STEPS * usual[of]
+            took = (rounds.end_ns[after] - came) / 1e9
+            good = known & quiet & (took > 0)
+            self._first.learn(of[good], took[good], window_s, 0.25)
+        every = np.arange(len(usual))
+        grown = self._first.recent(every, 0.5, LATEST_FIRST) - self._first.value[: len(usual)]
+        told = self._first.count(every) > LATEST_FIRST
+        return np.where(told, np.nan_to_num(grown / usual), 0.0)
+
     def _regularity(self, host: Array) -> dict[str, Array]:
         known = self._round_gap.known(host)
         mid, tail = (self._round_gap.recent(host, q, LATEST) for q in (0.5, 0.9))
@@ -159,29 +193,34 @@ class EgressLag:
         }
 
     def _pause_sizes(self, host: Array, ratio: Array, start: Array, end: Array) -> Array:
-        """Return how far the largest round of each pause exceeds what is usual."""
+        """Return how far the large rounds of each pause exceed what is usual."""
         out = np.where(self._round_gap.known(host), 0.0, np.nan)
         for i in np.flatnonzero((ratio > 1.0) & ~np.isnan(out)):
-            largest = self._rounds.recent.largest(int(host[i]), int(start[i]) + 1, int(end[i]))
+            size = self._rounds.recent.size_within(int(host[i]), int(start[i]) + 1, int(end[i]), PAUSE_SHARE)
             usual = float(self._usual_size(np.array([i]))[0])
-            out[i] = largest / usual if usual > 0 else 0.0
+            out[i] = size / usual if usual > 0 else 0.0
         return out
 
     def _usual_size(self, rows: Array) -> Array:
         """Return the larger of the usual decode and prefill rounds, 0 where no decode round was seen."""
         decode = np.nan_to_num(self._decode.quantile(rows, 0.9))
-        seen = self._prefill.count(rows) > 0
+        seen = self._prefill.count(rows) >= MIN_PREFILLS
         prefill = np.where(seen, self._prefill.quantile(rows, 0.25), UNSEEN_PREFILL * decode)
         return np.where(decode > 0, np.maximum(decode, prefill), 0.0)
 
-    def _learn_sizes(self, pieces: Pieces, before: tuple[Array, Array], asked: Array) -> None:
-        """Learn decode rounds from later pieces, prefill rounds from first pieces of requests that came."""
-        sized = before[1] > 0
-        later = sized & (pieces.gap > 0)
-        usual = self._usual_size(pieces.endpoint)
-        first = sized & asked & (pieces.gap == 0) & (before[1] < LONG_PREFILL * usual)
-        self._prefill.push(pieces.endpoint[first], before[1][first])
-        self._decode.push(pieces.endpoint[later], before[1][later])
+    def _learn_sizes(self, pieces: Pieces, sizes: Array, host: Array, log: RequestLog) -> None:
+        """Learn decode rounds from later pieces, prefill rounds from requests that were seen to come."""
+        later = (sizes > 0) & (pieces.gap > 0)
+        self._decode.push(pieces.endpoint[later], sizes[later])
+        pool = log.pool
+        first = (pieces.gap == 0) & (pool["request_ns"][pieces.row] > 0) & ~pool["unsure"][pieces.row]
+        for i in np.flatnonzero(first).tolist():
+            at = pieces.endpoint[i : i + 1]
+            came, ts = int(pool["request_ns"][pieces.row[i]]), int(pieces.ts[i])
+            size = self._rounds.recent.size_within(int(host[at[0]]), came, ts, 0.0)
+            young = self._prefill.count(at)[0] < MIN_PREFILLS
+            if size > 0 and (young or size < LONG_PREFILL * self._usual_size(at)[0]):
+                self._prefill.push(at, np.array([size]))
 
 
 def _regular(pace: dict[str, Array]) -> Array:

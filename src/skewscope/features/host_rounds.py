@@ -60,10 +60,11 @@ class Rounds:
         found = (at >= 0) & (key[order][np.maximum(at, 0)] == wanted)
         return np.where(found, self.end_ns[order][np.maximum(at, 0)], 0)
 
-    def largest(self, host: int, start_ns: int, end_ns: int) -> float:
-        """Return the largest round of a host that ended within [start, end], 0 = none ran."""
+    def size_within(self, host: int, start_ns: int, end_ns: int, share: float) -> float:
+        """Return the size that `share` of a host's rounds ended within [start, end] reach, 0 = none ran."""
         inside = (self.host == host) & (self.end_ns >= start_ns) & (self.end_ns <= end_ns)
-        return float(self.nbytes[inside].max()) if inside.any() else 0.0
+        sizes = np.sort(self.nbytes[inside])[::-1]
+        return float(sizes[max(int(np.ceil(share * len(sizes))), 1) - 1]) if len(sizes) else 0.0
 
 
 class HostRounds:

@@ -32,6 +32,17 @@ passes 2(N-1) messages one after the other, so the round grows by many times tha
 SLOW_SCALES = 8.0
 """... and by this many of its own scales."""
 
+STICKY = 5
+"""Slices for which a pair that was slow still counts as slow: not every pair sends in every slice."""
+
+DOUBT = 0.25
+"""Pairs added to a host's own in its share, so that a host known by one pair is accused with less
+certainty than one all of whose three pairs are slow."""
+
+MIN_RTTS = 5
+"""Round trips per window that a pair of members needs: flows with a message a step are answered late
+by design (delayed acknowledgements), busy flows are not."""
+
 OUTAGE_INTERVALS = 2.0
 """A link is thought silent after this many of the longest usual round intervals without a crossing."""
 
@@ -46,6 +57,7 @@ class _Pair:
     segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     excess_s: float = float("nan")
     slow: bool = False
+    slow_at: int = -(10**9)
     witness: bool = False
     """Delay is known from tap to tap, or within a group: it may accuse a link, not only clear it."""
     seen: int = -(10**9)
@@ -71,6 +83,7 @@ class _Gap:
     lost_out: bool = False
     lost: int = 0
     others_lost: int = 0
+    smallest: float = float("inf")
     told: bool = False
 
 
@@ -99,6 +112,7 @@ class Links:
             "passed_largest_bytes": FeatureColumn("bytes", "largest copy that crossed since then"),
             "episode_lost": FeatureColumn("1", "copies lost since losses began"),
             "outage_s": FeatureColumn("s", "time in which everything both ways was lost, once it is over"),
+            "outage_smallest_bytes": FeatureColumn("bytes", "smallest copy lost meanwhile"),
             "outage_fit": FeatureColumn("1", "share of the losses of that time that touch the host"),
             "episode_fit": FeatureColumn("1", "share of the cluster's losses of that time that touch the host"),
             "round_s": FeatureColumn("s", "usual time per round of the host's group"),
@@ -136,7 +150,7 @@ class Links:
         frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
         rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
         active = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
-        slow = {k for k, p in active.items() if p.slow and p.witness}
+        slow = {k for k, p in active.items() if p.slow_at > self._tick - STICKY}
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
             self._delays(rows, i, h, inner, pairs, active, slow)
@@ -155,6 +169,8 @@ class Links:
             # A round trip holds the answering host's own time, which between client and server is
             # the application's: such a pair can clear a link that it crosses, never accuse it.
             delay, kind = pairs.columns["rtt_s" if mates else "rtt_min_s"][i], "rtt"
+            if mates and pairs.columns["rtt_samples"][i] < MIN_RTTS:
+                delay = float("nan")
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
         if not np.isfinite(delay) or not np.isfinite(round_s):
             return
@@ -163,6 +179,7 @@ class Links:
         if np.isfinite(usual):
             pair.excess_s = delay - min(usual, self._common(key, kind, usual))
             pair.slow = bool(pair.excess_s > max(floor, SLOW_SCALES * scale))
+            pair.slow_at = self._tick if pair.slow else pair.slow_at
         self._delay.learn((key, kind), np.array([delay]), floor / 6.0)
 
     def _common(self, key: tuple[int, int], kind: str, usual: float) -> float:
@@ -196,12 +213,13 @@ class Links:
         c["delay_out_s"][i] = np.median(out) if out else np.nan
         c["delay_s"][i] = np.nanmax([c["delay_in_s"][i], c["delay_out_s"][i]])
         c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
-        clear = {frozenset(k) for k, p in active.items() if h in k and not p.witness and not p.slow}
-        mine = {frozenset(k) for k in told} | clear
+        mine = {frozenset(k) for k in active if h in k}
         hit = {frozenset(k) for k in slow if h in k}
-        everywhere = {frozenset(k) for k in slow}
-        c["slow_share"][i] = len(hit) / len(mine)
-        c["slow_cover"][i] = len(hit) / len(everywhere) if everywhere else 0.0
+        everywhere = {frozenset(k) for k in slow if active[k].witness}
+        if not hit & everywhere:
+            hit = set()
+        c["slow_share"][i] = len(hit) / (len(mine) + DOUBT)
+        c["slow_cover"][i] = len(hit & everywhere) / len(everywhere) if everywhere else 0.0
         c["slow_fit"][i] = c["slow_share"][i] * c["slow_cover"][i]
         touching = [i for k, i in inner.items() if h in k]
         c["reordered"][i] = pairs.columns["reordered"][touching].sum()
@@ -239,20 +257,21 @@ class Links:
             if client[a] or client[b]:
                 continue
             self._lost_at.setdefault((a, b), deque(maxlen=256)).append(int(ts))
-            self._blame_gaps(a, b, int(ts))
+            self._blame_gaps(a, b, int(ts), float(length))
             for h in (a, b):
                 e = self._episodes.setdefault(h, _Episode())
                 if slice_.end_ns - e.last_ns > RECENT * (slice_.end_ns - slice_.start_ns) * 3:
                     self._episodes[h] = e = _Episode(since_ns=int(ts))
                 e.smallest, e.last_ns, e.lost = min(e.smallest, float(length)), slice_.end_ns, e.lost + 1
 
-    def _blame_gaps(self, a: int, b: int, ts: int) -> None:
+    def _blame_gaps(self, a: int, b: int, ts: int, length: float) -> None:
         for h, gaps in self._gaps.items():
             for gap in gaps:
                 if not gap.start_ns <= ts <= gap.end_ns:
                     continue
                 if h in (a, b):
                     gap.lost += 1
+                    gap.smallest = min(gap.smallest, length)
                     gap.lost_out, gap.lost_in = gap.lost_out or h == a, gap.lost_in or h == b
                 else:
                     gap.others_lost += 1
@@ -280,12 +299,13 @@ class Links:
         c["lost_direction"][i] = 0.0 if balance <= 0.6 else (1.0 if n_in > n_out else -1.0)
         times = [ts for k, seen in self._lost_at.items() if h in k for ts in seen if ts > slice_.end_ns - 10**9 - t.DECIDE_NS]
         rows.onset_ns["lost"][i] = min(times, default=0)
-        c["outage_s"][i] = c["outage_fit"][i] = 0.0
+        c["outage_s"][i] = c["outage_fit"][i] = c["outage_smallest_bytes"][i] = 0.0
         for gap in self._gaps.get(h, ()):
             settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS
             if settled and not gap.told and gap.lost_in and gap.lost_out:
                 c["outage_s"][i] = (gap.end_ns - gap.start_ns) / 1e9
                 c["outage_fit"][i] = gap.lost / (gap.lost + gap.others_lost)
+                c["outage_smallest_bytes"][i] = gap.smallest
                 rows.onset_ns["outage_s"][i] = gap.start_ns
             gap.told = gap.told or settled
         e = self._episodes.get(h)

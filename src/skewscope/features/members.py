@@ -35,7 +35,8 @@ class Members:
     """Per member and window: its excess over peers at equal work, and what is usual for it.
 
     The excess of a round is (own time + time inside) less the median of the other members' in the
-    same round: the message size, the phase and common noise are the same for all and cancel. The
+    same round: the message size, the phase and common noise are the same for all and cancel. Where no
+    peer has a tap it is taken over the member's own past at equal kind and size of round. The
     member's usual excess (a fixed order of entry is normal) is learned per kind of round and taken
     off. Gaps in which the member had a copy of its own data under way again are left out: those
     are the network's.
@@ -66,6 +67,7 @@ class Members:
     def __init__(self) -> None:
         self._usual = Reference()
         self._own = Reference()
+        self._past = Reference()
         self._resent: dict[int, list[int]] = {}
         self._idle: dict[int, list[int]] = {}
 
@@ -84,7 +86,7 @@ class Members:
         keys = [slice_.directory.addresses[m] for m in members]
         rows = FeatureRows("member", keys, columns, onset, frames)
         if len(rounds):
-            excess, peers_own, wait, masked = self._excess(rounds)
+            excess, peers_own, wait, masked = self._excess(rounds, graph)
             for i, m in enumerate(members):
                 mine = np.flatnonzero(rounds.member == m)
                 if len(mine):
@@ -114,7 +116,7 @@ class Members:
                     self._idle.setdefault(m, []).append(slice_.end_ns)
                     del self._idle[m][:-IDLE_KEPT]
 
-    def _excess(self, r: Rounds) -> tuple[Array, Array, Array, Array]:
+    def _excess(self, r: Rounds, graph: GraphRows) -> tuple[Array, Array, Array, Array]:
         """Return per row: excess over peers (s, NaN unknown), peers' own (s), wait (s), masked."""
         n = len(r.group)
         masked = np.zeros(n, dtype=np.bool_)
@@ -135,12 +137,12 @@ class Members:
                 inside[mine[in_hit]] = np.nan
                 masked[mine] = own_hit | in_hit
         own[r.root == 1] = np.nan
+        # Seen from elsewhere a member's times hold the path's, so only members with a tap are judged.
+        own[graph.own_tap[r.member] < 0] = np.nan
         busy = own + inside
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
         bounds = np.append(r.start, n)
         for lo, hi in zip(bounds[:-1], bounds[1:], strict=True):
-            if hi - lo < 2:
-                continue
             part, part_own = busy[lo:hi], own[lo:hi]
             wait[lo:hi] = (r.entry[lo:hi].max() - r.entry[lo:hi]) / 1e9
             for j in range(hi - lo):
@@ -148,9 +150,21 @@ class Members:
                 rest = rest[np.isfinite(rest)]
                 if len(rest):
                     excess[lo + j] = part[j] - np.median(rest)
+                elif np.isfinite(part[j]):
+                    excess[lo + j] = self._against_past(r, lo + j, float(part[j]))
                     peers = np.delete(part_own, j)
                     peers_own[lo + j] = np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
         return excess, peers_own, wait, masked
+
+    def _against_past(self, r: Rounds, row: int, busy: float) -> float:
+        """Return the excess over the member's own past at equal work, where no peer has a tap (s)."""
+        kind = (int(r.member[row]), int(r.key[row] >> 32), int(r.previous[row] >> 32))
+        sized = (*kind, int(r.largest[row]).bit_length())
+        usual = self._past.get(sized)[0]
+        usual = usual if np.isfinite(usual) else self._past.get(kind)[0]
+        for key in (kind, sized):
+            self._past.learn(key, np.array([busy]), 0.1 * usual if usual > 0 else busy)
+        return busy - usual
 
     def _judge(
         self, rows: FeatureRows, i: int, m: int, groups: GroupRows, g: int, r: Rounds, mine: Array,

@@ -192,19 +192,25 @@ class RequestLog:
         """Read turns of direction as requests and responses: sizes and times are all TLS shows."""
         table = self._seen(records, graph)
         table = table.take(np.lexsort((table["ts_ns"], table["flow"])))
+        table = self._without_finished(table)
         flow = table["flow"].astype(np.int64)
         server = (table["way"] == self._server[flow]).astype(np.int8) + 1  # 1 client, 2 server
-        head = np.ones(len(flow), dtype=np.bool_)
-        head[1:] = flow[1:] != flow[:-1]
-        before = np.where(head, self._turn[flow], np.concatenate((server[:1], server[:-1])))
-        hello = (server == 1) & (before == 0) & (table["nbytes"] <= FINISHED_BYTES)
+        before = np.where(_heads(flow), self._turn[flow], np.concatenate((server[:1], server[:-1])))
         kind = np.where((server == 1) & (before != 1), REQUEST, PIECE)
         tail = np.ones(len(flow), dtype=np.bool_)
         tail[:-1] = flow[1:] != flow[:-1]
         self._turn[flow[tail]] = server[tail]
         part = self._part(table, kind, True)
         part["method"] = np.where(kind == REQUEST, 2, 0)
-        return {n: v[~hello] for n, v in part.items()}
+        return part
+
+    def _without_finished(self, table: Table) -> Table:
+        """Drop the record with which a client ends its handshake, the first one on its connection."""
+        flow = table["flow"].astype(np.int64)
+        first = _heads(flow) & (self._turn[flow] == 0)
+        finished = first & (table["way"] != self._server[flow]) & (table["nbytes"] <= FINISHED_BYTES)
+        self._turn[flow[first]] = 3
+        return table.take(~finished)
 
     def _close_part(self, packets: Table, graph: GraphRows) -> dict[str, Array]:
         table = self._seen(packets, graph)
@@ -213,8 +219,7 @@ class RequestLog:
     def _advance(self, e: Events) -> Activity:
         """Cut the events into requests, give each its pool row, and fill that in."""
         flow, kind, server = e["flow"], e["kind"], e["from_server"]
-        head = np.ones(len(e), dtype=np.bool_)
-        head[1:] = flow[1:] != flow[:-1]
+        head = _heads(flow)
         done = np.zeros(len(e), dtype=np.bool_)
         done[1:] = (kind[:-1] == END) & server[:-1] & ~head[1:]
         fresh = (kind == REQUEST) | done | (head & (self._current[flow] < 0))
@@ -308,8 +313,7 @@ class RequestLog:
         row, ts = rows[replies], e["ts_ns"][replies]
         where = np.stack((e["tap"][replies], e["frame"][replies]), axis=1)
         # Rows are sorted by connection and time, so a stream's pieces are consecutive.
-        head = np.ones(len(row), dtype=np.bool_)
-        head[1:] = row[1:] != row[:-1]
+        head = _heads(row)
         before = np.concatenate((ts[:1], ts[:-1]))
         before = np.where(head, self.pool["last_ns"][row], before)
         alone = ts != before
@@ -333,6 +337,13 @@ class RequestLog:
         self._retired = ended
         activity.ended = ended[np.argsort(p["end_ns"][ended], kind="stable")]
         return activity
+
+
+def _heads(flow: Array) -> Array:
+    """Return which rows, sorted by connection, are the first of theirs: bool (n,)."""
+    head = np.ones(len(flow), dtype=np.bool_)
+    head[1:] = flow[1:] != flow[:-1]
+    return head
 
 
 def _unique(rows: Array) -> Array:

@@ -108,7 +108,7 @@ class RequestQueue:
         endpoint = pool["endpoint"][rows]
         pool["steps_at"][rows] = steps.at(endpoint, pool["request_ns"][rows])
         mates = np.bincount(endpoint, minlength=len(self._waiting))[endpoint] if len(rows) else endpoint
-        free = active[endpoint] <= FREE_SHARE * self._peak[endpoint]
+        free = active[endpoint] < FULL_SHARE * self._peak[endpoint]
         pool["alone"][rows] = (self._waiting[endpoint] == 0) & (mates == 1) & free
 
     def _answered(

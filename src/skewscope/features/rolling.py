@@ -115,6 +115,10 @@ class Usual:
         """Return the q-quantile of the latest values themselves, the fault's included: float64 (n,)."""
         return self._ring.quantile(rows, q, latest)
 
+    def count(self, rows: Array) -> Array:
+        """Return how many values each of `rows` was given: int64 (n,)."""
+        return self._ring.count(rows)
+
     def known(self, rows: Array) -> Array:
         """Return which of `rows` have a reference that stands: bool (n,)."""
         return self._ring.count(rows) >= LEARN

@@ -99,7 +99,7 @@ COLUMNS = {
     "idle_steps": FeatureColumn("1", "steps since which a backend has had nothing while a peer had requests"),
     "missed_nats": FeatureColumn("nats", "improbability that it got none of the requests sent meanwhile"),
     "idle_uploads": FeatureColumn("1", "requests at that backend of which the body does not come in"),
-    "busy_step_ratio": FeatureColumn("1", "gap between the busiest host's rounds over the usual, 1 = unknown"),
+    "busy_step_ratio": FeatureColumn("1", "the busiest host's gap between rounds over the usual one, else 1"),
 }  # fmt: skip
 
 

@@ -182,27 +182,28 @@ def on_received(
 
 
 @njit
-def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) -> tuple[int, int, int]:
+def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) -> tuple[int, int, int, int]:
     """An acknowledgement at the sender's tap that moved `una` forward.
 
-    Returns (round trip ns or -1, 1 where the receiver may have delayed it, frame of the data). A
+    Returns (round trip ns or -1, 1 where the receiver may have delayed it, frame and payload bytes of
+    the data). A
     receiver may hold back the acknowledgement of less than two full segments (RFC 9293 3.8.6.3),
     so a bare one for a single copy is flagged.
     """
-    best, count, frame = -1, 0, 0
+    best, count, frame, length = -1, 0, 0, 0
     slot = lane[L_SLOT]
     if slot < 0:
-        return -1, 0, 0
+        return -1, 0, 0, 0
     for k in range(RING):
         row = ring[slot, k]
         if row[TS_S] == 0 or serial32(row[END], ack) > 0 or serial32(row[END], una) <= 0:
             continue
         count += 1
         if row[STATE] == 0 and row[TS_S] > best:
-            best, frame = row[TS_S], row[FRAME]
+            best, frame, length = row[TS_S], row[FRAME], row[LENGTH]
     if best < 0:
-        return -1, 0, 0
-    return ts - best, 1 if payload == 0 and count < 2 else 0, frame
+        return -1, 0, 0, 0
+    return ts - best, 1 if payload == 0 and count < 2 else 0, frame, length
 
 
 @njit
@@ -215,7 +216,7 @@ def scan(
     cols int64 (n, 14): ts, tap, frame, flow, way, payload, seq, ack, flags, window, sack lo, sack hi,
     ip id, ecn. vantage int32 (flows, 2). lanes int64 (lanes, L_COLUMNS), ring int64
     (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs: rtt int64 (n, 5): lane, ns, ts, frame,
-    delayed; transit int64 (n, 5): lane, ns, ts, frame, length; events int64 (n, 6): kind, lane, ts,
+    payload bytes << 1 | delayed; transit int64 (n, 5): lane, ns, ts, frame, length; events int64 (n, 6): kind, lane, ts,
     length, frame, 0; pending int64 (p, 9): lane, seq, first sent, sent again, length, frame, end,
     IP id, 1 once it is known to have arrived. counts int64 (4,): rows used in rtt, transit, events, pending.
     """
@@ -332,12 +333,21 @@ def _acknowledge(
         lane[L_UNA] = ack
         return
     if serial32(ack, una) > 0:
-        took, delayed, frame = on_ack(ring, lane, ack, ts, payload, una)
+        took, delayed, frame, length = on_ack(ring, lane, ack, ts, payload, una)
         if took >= 0:
-            _row5(rtt, counts, 0, lane_id, took, ts, frame, delayed)
+            _row5(rtt, counts, 0, lane_id, took, ts, frame, (length << 1) | delayed)
         lane[L_UNA] = ack
     elif ack == una and payload == 0 and flags & 7 == 0 and lane[L_NEXT] >= 0 and serial32(lane[L_NEXT], ack) > 0:
         acc[lane_id, A_DUPACKS] += 1
+
+
+@njit
+def sent_twice(pending: Array, count: int, p: int) -> bool:
+    """Return whether another copy of the bytes of row p was sent again as well."""
+    for q in range(count):
+        if q != p and pending[q, 0] == pending[p, 0] and pending[q, 6] == pending[p, 6]:
+            return True
+    return False
 
 
 @njit
@@ -353,7 +363,8 @@ def decide(
     for p in range(count):
         first, again, known = pending[p, 2], pending[p, 3], pending[p, 8]
         # A receiver's tap that has shown nothing since proves nothing: wait for a sign of life.
-        blind = separate[p] and alive_ns[p] < first
+        # Bytes that were sent again twice and more without an acknowledgement speak for themselves.
+        blind = separate[p] and alive_ns[p] < first and not sent_twice(pending, count, p)
         if known == 0 and (now - again < DECIDE_NS or (blind and now - again < GIVE_UP_NS)):
             pending[kept] = pending[p]
             kept += 1

@@ -24,7 +24,7 @@ class PairRows(FeatureRows):
     events: Array = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))
     """int64 (n, 6): kind (tcp_kernel.E_*), lane, ts_ns, length, frame | tap << 48, 0."""
     passed: Array = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
-    """int64 (n, 3): lane, ts_ns, payload bytes (-1 unknown) of copies known to have crossed."""
+    """int64 (n, 3): lane, ts_ns, payload bytes of copies known to have crossed."""
     pair_of: dict[tuple[int, int], int] = field(default_factory=dict)
     """(source, destination) address ids -> row."""
 
@@ -50,6 +50,7 @@ class Transport:
             "dupacks": FeatureColumn("1", "duplicate acknowledgements"),
             "rtt_s": FeatureColumn("s", "median time from data to its acknowledgement at a's tap, delayed ones apart"),
             "rtt_max_s": FeatureColumn("s", "largest such time"),
+            "rtt_samples": FeatureColumn("1", "round trips behind the median"),
             "rtt_min_s": FeatureColumn("s", "least such time, possibly delayed ones included"),
             "transit_s": FeatureColumn("s", "median time from a's tap to b's tap (clock offset included)"),
             "transit_p90_s": FeatureColumn("s", "90th percentile of the same"),
@@ -143,9 +144,11 @@ class Transport:
         columns = self._sums(index, graph, packets, flow, way, seen)
         onset: dict[str, Array] = {}
         frames: dict[str, Array] = {}
-        index.median(columns, onset, frames, "rtt", rtt[rtt[:, 4] == 0])
+        index.median(columns, onset, frames, "rtt", rtt[rtt[:, 4] & 1 == 0])
         index.median(columns, onset, frames, "transit", transit)
         columns["rtt_min_s"] = index.least(rtt)
+        prompt = index.of(rtt[(rtt[:, 4] & 1 == 0) & np.isin(rtt[:, 0], index.lanes), 0])
+        columns["rtt_samples"] = np.bincount(prompt, minlength=index.count).astype(np.float64)
         index.events(columns, onset, frames, events)
         columns["zero_window_s"] = self._zero_time(slice_, index)
         client = graph.is_client()
@@ -154,7 +157,7 @@ class Transport:
         names = slice_.directory.addresses
         keys = [f"{names[a]}->{names[b]}" for a, b in pairs]
         pair_of = {(int(a), int(b)): i for i, (a, b) in enumerate(pairs)}
-        passed = np.concatenate([transit[:, [0, 2, 4]], rtt[:, [0, 2, 4]] * [1, 1, 0] + [0, 0, -1]])
+        passed = np.concatenate([transit[:, [0, 2, 4]], rtt[:, [0, 2, 4]] >> [0, 0, 1]])
         return PairRows("pair", keys, columns, onset, frames, events=events, passed=passed, pair_of=pair_of)
 
     def _sums(

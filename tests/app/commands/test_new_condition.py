@@ -32,7 +32,7 @@ def test_the_folder_is_complete_and_valid(tmp_path, scope):
     entry = parse_entry(folder.name, tomllib.loads((folder / "entry.toml").read_text()))
     assert entry.title == "A disk is slow"
     assert entry.scope == scope
-    tomllib.loads((folder / "expect.toml").read_text())
+    assert set(tomllib.loads((folder / "expect.toml").read_text())) == {"max_delay_s", "may_also_fire"}
     for name in ("detector.py", "scenario.py", "test_c98.py"):
         source = (folder / name).read_text()
         compile(source, name, "exec")

@@ -33,7 +33,8 @@ Examples:
 def command(number: int, slug: str, title: str | None, plane: str, scope: str, into: Path | None) -> None:
     """Write the folder cNUMBER_SLUG: detector, runbook entry, scenario, expectations, test.
 
-    It loads, passes the contract tests and never fires. CONTRIBUTING.md says what to fill in.
+    It loads, passes the contract tests and never fires: the scenario tests that want it to fire
+    stay red until the detector does. CONTRIBUTING.md says what to fill in.
     """
     from skewscope.app import skeleton
 

@@ -36,6 +36,10 @@ class Detector:
         regular = (window["round_gap_p90_ratio"] <= p.max_round_tail) & (window["active_streams"] > 0)
         # Where the earliest pieces moved with the middle, all are late: c17.
         regular &= low < p.max_low_part * np.maximum(lag, window["egress_jitter_share"])
+        # So is a host where output queues for steps at no fixed period, or requests wait before the engine.
+        timed = window["chunk_gap_spread"] < p.max_period_spread
+        regular &= (lag < p.max_queue_steps) | timed
+        regular &= window["ingress_lag_share"] < p.max_ingress_steps
         margin = np.where(regular, margin, 0.0)
         found = margin >= 1.0
         # It began when half of what is needed was passed for good.

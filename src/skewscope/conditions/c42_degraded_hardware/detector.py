@@ -30,6 +30,7 @@ class Detector:
         """Judge every link of one window."""
         p = self._params
         found = (window["outage_s"] > 0) & (window["outage_fit"] >= p.min_fit)
+        found &= window["outage_smallest_bytes"] <= p.max_smallest_bytes
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),
             np.where(found, window["outage_fit"] * 0.95, 0.0),

@@ -64,6 +64,8 @@ class Link:
         self._noise = Noise(seed, f"link {index}")
         self._last = {"up": 0, "down": 0}
         self._any = bool(self._loss or self._down or self._relays or self._shapers)
+        self.plain = not self._any and not self._mtu
+        """No fault ever touches this link."""
 
     def too_big(self, now_ns: int, size: int) -> bool:
         """Return whether the port's MTU swallows the frame, in either direction."""

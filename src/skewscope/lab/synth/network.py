@@ -88,11 +88,12 @@ class Network:
         """Carry a frame; `arrive(*args)` runs at the destination's stack unless it was dropped."""
         now = max(self.loop.now + STACK_NS + int(2_000 * self._noise.next()), src.last_out_ns + 300)
         src.last_out_ns = now
-        if src.link.too_big(now, size):
+        link = src.link
+        if not link.plain and link.too_big(now, size):
             return
         if src.tapped and now >= self._from:
             src.records.append((now, frame, size))
-        at = src.link.up(now)
+        at = now if link.plain else link.up(now)
         if at == DROPPED:
             return
         if at > now:
@@ -108,12 +109,16 @@ class Network:
     def _forward(
         self, now: int, dst: Host, frame: bytes, size: int, arrive: Callable[..., None], args: tuple[Any, ...]
     ) -> None:
-        if dst.link.too_big(now, size):
-            return
-        at = dst.link.down(now, size)
-        if at == DROPPED:
-            return
-        at = max(at + FORWARD_NS + int(FORWARD_NS * self._switch_noise.next() ** -0.5), dst.last_in_ns)
+        link = dst.link
+        if not link.plain:
+            if link.too_big(now, size):
+                return
+            now = link.down(now, size)
+            if now == DROPPED:
+                return
+        at = now + FORWARD_NS + int(FORWARD_NS * self._switch_noise.next() ** -0.5)
+        if at < dst.last_in_ns:
+            at = dst.last_in_ns
         dst.last_in_ns = at
         if dst.tapped and at >= self._from:
             dst.records.append((at, frame, size))

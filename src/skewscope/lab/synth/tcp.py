@@ -110,26 +110,24 @@ class Endpoint:
     ) -> None:
         """Send one segment with the current acknowledgement and window."""
         ack, window = self.receiver.acknowledge()
-        self._ip_id = (self._ip_id + 1) & 0xFFFF
-        tsval = self.host.uptime_ms + self.loop.now // 1_000_000 % (1 << 30)
-        field = min(window >> self.scale, 65_535)
-        if flags & SYN:
-            field = min(SYN_WINDOW, window)
-            options = build.tcp_options(
-                mss=MSS + 12, sack_permitted=True, timestamps=(tsval, self._echo), wscale=self.scale
-            )
-        elif sacks:
-            options = build.tcp_options(timestamps=(tsval, self._echo), sacks=sacks)
+        self._ip_id = ident = (self._ip_id + 1) & 0xFFFF
+        tsval = self.host.uptime_ms + self.loop.now // 1_000_000
+        if sacks or flags & SYN:
+            if flags & SYN:
+                ack = ack if flags & ACK else 0
+                field = window = min(SYN_WINDOW, window)
+                options = build.tcp_options(
+                    mss=MSS + 12, sack_permitted=True, timestamps=(tsval, self._echo), wscale=self.scale
+                )
+            else:
+                field = window >> self.scale
+                options = build.tcp_options(timestamps=(tsval, self._echo), sacks=sacks)
+            frame = self.lane.frame_with(ident, seq, ack, flags, field, options, data)
         else:
-            options = b""
-        if flags == SYN:
-            ack = 0
-        if options:
-            frame = self.lane.frame_with(self._ip_id, seq, ack, flags, field, options, data)
-        else:
-            frame = self.lane.frame(self._ip_id, seq, ack, flags, field, tsval, self._echo, data)
-        granted = field << (0 if flags & SYN else self.scale)
-        segment = Segment(seq, ack, flags, granted, data, sacks, tsval)
+            field = window >> self.scale
+            window = field << self.scale
+            frame = self.lane.frame(ident, seq, ack, flags, field, tsval, self._echo, data)
+        segment = Segment(seq, ack, flags, window, data, sacks, tsval)
         self.network.send(self.host, self.peer_host, frame, len(frame), self.peer.arrive, segment)
 
     def arrive(self, segment: Segment) -> None:

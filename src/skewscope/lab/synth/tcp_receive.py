@@ -28,10 +28,11 @@ class Receiver:
     def __init__(self, endpoint: Endpoint, buffer: int) -> None:
         self._ep = endpoint
         self._buffer = buffer
+        self._silly = min(buffer // 2, endpoint.mss)
         self.nxt = 0
         self.acked = 0
         self._read_to = 0
-        self._edge = 0
+        self._edge = buffer
         self._early: list[tuple[int, int]] = []
         self._marks: deque[tuple[int, object]] = deque()
         self._pushes = 0
@@ -61,12 +62,12 @@ class Receiver:
         self.acked = self.nxt
         self._pushes = 0
         self._delayed_ns = 0
-        window = max(0, self._buffer - (self.nxt - self._read_to))
-        if window < min(self._buffer // 2, self._ep.mss):
-            window = 0  # silly window avoidance (RFC 1122, section 4.2.3.3)
-        edge = max(self._edge, self.nxt + window)  # a window never shrinks from the right
-        self._edge = edge
-        return self.nxt, edge - self.nxt
+        nxt = self.nxt
+        window = self._buffer - (nxt - self._read_to)
+        # Silly window avoidance (RFC 1122, section 4.2.3.3); a window never shrinks from the right.
+        if window >= self._silly and nxt + window > self._edge:
+            self._edge = nxt + window
+        return nxt, self._edge - nxt
 
     def on_data(self, seq: int, size: int, fin: bool) -> None:
         """Take a segment's payload."""

@@ -52,3 +52,13 @@ def test_parts_that_were_not_seen():
 def test_overlapping_bands_get_rows():
     bands = stacked([Band(0, 50, "a"), Band(20, 50, "b"), Band(60, 10, "c")])
     assert [b.row for b in bands] == [0, 1, 0]
+
+
+def test_an_open_stream_is_silent_to_the_end():
+    chunks = [k * 50 * MS for k in range(1, 11)]
+    row = StreamRow("10.0.0.1", "10.0.0.2:80", MS, 40 * MS, None, chunks)
+    report = Report([], (0, 3_000 * MS), streams=[row])
+    figure = stream_figure(report, names_of(report))
+    assert figure is not None
+    assert figure.rows[0].stalls[-1][1] == 1000
+    assert "to the end of the captures" in figure.rows[0].stalls[-1][2]

@@ -52,12 +52,13 @@ def series_charts(report: Report, names: Names) -> list[Chart]:
     for one in report.series:
         if sum(_known(v) for v in one.values) > 1:
             families.setdefault((one.scope, one.name), []).append(one)
-    ranked = sorted(
-        families.items(),
-        key=lambda kv: (_place(*kv[0], report), -max(_moved(s, report) for s in kv[1])),
-    )
-    evidence = [members for key, members in ranked if _place(*key, report)[0] == 0]
-    rest = [members for key, members in ranked if _place(*key, report)[0] > 0]
+    ranked = [
+        (_place(scope, name, report), -max(_moved(s, report) for s in members), members)
+        for (scope, name), members in families.items()
+    ]
+    ranked.sort(key=lambda row: row[:2])
+    evidence = [members for place, _, members in ranked if place[0] == 0]
+    rest = [members for place, _, members in ranked if place[0] > 0]
     chosen = [*evidence[:MAX_EVIDENCE], *rest, *evidence[MAX_EVIDENCE:]][:MAX_CHARTS]
     return [_chart(members, report, names) for members in chosen]
 

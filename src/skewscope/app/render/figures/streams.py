@@ -85,16 +85,17 @@ def stream_figure(report: Report, names: Names) -> StreamFigure | None:
     rows = [s for s in report.streams if _first(s) is not None]
     if not rows:
         return None
+    cut = report.span_ns[1]
     start, end = _window(report, rows)
-    inside = [s for s in rows if (_first(s) or 0) <= end and _last(s) >= start]
+    inside = [s for s in rows if (_first(s) or 0) <= end and _until(s, cut) >= start]
     chosen = _thin(sorted(inside, key=lambda s: _first(s) or 0))
     if not chosen:
         return None
     start = max(start, min(_first(s) or start for s in chosen))
-    end = min(end, max(_last(s) for s in chosen))
+    end = min(end, max(_until(s, cut) for s in chosen))
     limit = STALL * _typical_gap(chosen)
     origin = report.span_ns[0]
-    drawn = [_stream(s, start, end, limit, names, origin) for s in chosen]
+    drawn = [_stream(s, start, end, limit, names, report.span_ns) for s in chosen]
     ticks = time_ticks((start - origin) / 1e9, (end - origin) / 1e9, 5, sign=True)
     return StreamFigure(drawn, ticks, bands(report, start, end), len(rows) - len(chosen))
 
@@ -108,9 +109,14 @@ def _last(row: StreamRow) -> int:
     return max(t for t in (row.request_ns, row.first_ns, *row.chunk_ns[-1:], row.end_ns) if t)
 
 
+def _until(row: StreamRow, cut: int) -> int:
+    """Return when a stream ended; one that is open lasts to the end of the captures."""
+    return _last(row) if row.end_ns is not None else max(_last(row), cut)
+
+
 def _window(report: Report, rows: list[StreamRow]) -> tuple[int, int]:
     start = min(_first(s) or 0 for s in rows)
-    end = max(_last(s) for s in rows)
+    end = max(_until(s, report.span_ns[1]) for s in rows)
     if end - start > WINDOW_NS and report.incidents:
         onset = report.incidents[0].onset_ns
         return max(start, onset - WINDOW_NS // 3), min(end, onset + 2 * WINDOW_NS // 3)
@@ -132,7 +138,9 @@ def _typical_gap(rows: list[StreamRow]) -> float:
     return float(statistics.median(gaps)) if gaps else float("inf")
 
 
-def _stream(row: StreamRow, start: int, end: int, limit: float, names: Names, origin: int) -> Stream:
+def _stream(
+    row: StreamRow, start: int, end: int, limit: float, names: Names, span: tuple[int, int]
+) -> Stream:
     first, last = row.first_ns, _last(row)
     wait = None
     if row.request_ns and first:
@@ -144,6 +152,9 @@ def _stream(row: StreamRow, start: int, end: int, limit: float, names: Names, or
         for a, b in zip(row.chunk_ns, row.chunk_ns[1:], strict=False)
         if b - a > limit and b > start and a < end
     ]
+    if row.end_ns is None and span[1] - last > limit and last < end:
+        silent = f"{seconds((span[1] - last) / 1e9)}, to the end of the captures"
+        stalls.append((share(last, start, end), share(span[1], start, end), silent))
     ttft = seconds((first - row.request_ns) / 1e9) if row.request_ns and first else ""
     gaps = _gaps(row)
     gap = seconds(statistics.median(gaps) / 1e9) if gaps else ""
@@ -157,7 +168,7 @@ def _stream(row: StreamRow, start: int, end: int, limit: float, names: Names, or
         ttft=ttft,
         gap=gap,
         open_end=row.end_ns is None,
-        tip=_tip(row, ttft, gap, origin),
+        tip=_tip(row, ttft, gap, span[0]),
     )
 
 
