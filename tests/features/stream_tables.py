@@ -11,11 +11,14 @@ from skewscope.core.features import Slice
 from skewscope.core.schemas import HTTP, MESSAGES, PACKETS, RECORDS
 from skewscope.core.tables import Array, Schema, Table
 from skewscope.features.graph import GraphRows
+from skewscope.features.streams import Streams
 
 START = 1_700_000_000_000_000_000
 TICK = 100_000_000
 CLIENT, ENGINE, SECOND, ROUTER = 1, 2, 3, 4
 REQUEST, HEAD, PIECE, END = 1, 2, 3, 4
+STEP = 0.05
+"""Time from piece to piece of a steady stream, s."""
 
 
 def ns(seconds: float) -> int:
@@ -113,3 +116,34 @@ class Wire:
             ends=np.array([[f.a, f.b] for f in flows], dtype=np.int64),
             server=np.ones(len(flows), dtype=np.int8),
         )
+
+
+def run(wire: Wire, seconds: float, key: str = "10.9.0.2:8000"):
+    """Return (family, {column: values over windows}) for one endpoint; NaN where it has no row yet."""
+    family, found = Streams(), []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for slice_ in wire.slices(seconds):
+            rows = family.update(slice_, {"host": wire.graph()})
+            at = rows.keys.index(key) if key in rows.keys else None
+            found.append({n: np.nan if at is None else v[at] for n, v in rows.columns.items()})
+            found[-1]["onset"] = {n: int(v[at]) for n, v in rows.onset_ns.items()} if at is not None else {}
+    return family, {n: [w[n] for w in found] for n in (*family.SPEC.columns, "onset")}
+
+
+def steady(
+    wire: Wire, streams: int = 4, until: float = 2.0, port: int = 5000, client: int = CLIENT
+) -> list[int]:
+    """Streams that begin before the capture and get a piece every step."""
+    flows = [wire.connect(CLIENT, 5000 + i) for i in range(streams)]
+    for i, flow in enumerate(flows):
+        for at in np.arange(0.01, until, STEP):
+            wire.http(flow, float(at) + i * 1e-4, PIECE, nbytes=80, events=1)
+    return flows
+
+
+def with_rounds(wire: Wire, until: float = 2.0, sizes: dict[int, int] | None = None) -> None:
+    """Two rounds a step at the engine's host, the second a millisecond before the pieces."""
+    for k, at in enumerate(np.arange(0.009, until, STEP)):
+        for r in range(2):
+            size = (sizes or {}).get(k, 1000)
+            wire.round(ENGINE, float(at) - 0.02 * (1 - r), 10 + 2 * k + r, size)

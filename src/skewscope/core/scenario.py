@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FAULTS = (
-    "straggler",  # a rank's own time grows by `strength` x in `share` of rounds
+    "straggler",  # a rank's own time is `strength` x the usual in `share` of rounds
     "pause",  # a rank stops for `strength` s every `period_s` (0 = once)
     "crash",  # a rank's process ends: FINs, then silence
     "host_busy",  # everything on one host is late by up to `strength` x of a round, every round
@@ -14,7 +14,7 @@ FAULTS = (
     "jitter",  # 0..2 x `strength` s more each way, order kept
     "reorder",  # `share` of frames overtake a delay of `strength` s
     "rate_limit",  # a host's downlink serves `strength` bit/s
-    "cross_traffic",  # foreign packets of `strength` bit/s share a host's downlink
+    "cross_traffic",  # foreign packets of `strength` bit/s fill a host's downlink (where="deep": TCP, deep queue)
     "link_down",  # a host's link passes nothing
     "mtu",  # frames above `strength` bytes vanish at a host's port
     "slow_reader",  # `share` of clients close their window for `strength` s at a time
@@ -23,7 +23,7 @@ FAULTS = (
     "uneven_routing",  # the gateway sends `strength` : 1 to the first replica
     "egress_jitter",  # the serving layer holds chunks back by 0..`strength` steps
     "static_batching",  # no request joins before the batch has ended
-    "slow_front_end",  # `strength` s of extra host time between a request and its first round, and per step
+    "slow_front_end",  # `strength` s more from a request to its first round, and from a round to its tokens
     "reader_stops",  # a rank stops reading a bulk flow: zero windows east-west
     "token_blind_routing",  # equal arrivals, very unequal lengths: backlog drifts
 )

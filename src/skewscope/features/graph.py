@@ -9,6 +9,7 @@ import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
 from skewscope.core.tables import Array, Table
+from skewscope.features.bursts import MIN_BALANCE, MIN_PACKETS, WAIT_NS
 
 OWN_SHARE = 0.95
 """Share of a tap's packets that must have a host at one end for the tap to be that host's own.
@@ -35,6 +36,8 @@ class GraphRows(FeatureRows):
     """Group id -> address ids of the members, ascending."""
     collective: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """bool (flows,): flow carries collective traffic."""
+    opaque: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """bool (flows,): flow is taken for a group's by its rhythm; its bytes are not understood."""
     serves: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """bool (addresses,): the host answers HTTP requests."""
     asks: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
@@ -81,8 +84,12 @@ class Graph:
         self._collective = np.zeros(0, dtype=np.bool_)
         self._member = np.zeros(0, dtype=np.int32)
         self._groups: dict[int, list[int]] = {}
+        self._opaque = np.zeros(0, dtype=np.bool_)
+        self._data = np.zeros((0, 2), dtype=np.int64)
+        self._since_ns = 0
         self._serves = np.zeros(0, dtype=np.bool_)
         self._asks = np.zeros(0, dtype=np.bool_)
+        self._framed = np.zeros(0, dtype=np.bool_)
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> GraphRows:
         """Absorb one slice."""
@@ -92,7 +99,8 @@ class Graph:
             self._learn_taps(packets)
             self._learn_flows(packets)
         self._learn_servers(slice_.tables["http"])
-        self._learn_groups(slice_.tables["messages"])
+        self._learn_groups(np.unique(slice_.tables["messages"]["flow"]))
+        self._learn_opaque(slice_, packets)
         return self._rows(slice_)
 
     def _reserve(self, slice_: Slice, taps: int) -> None:
@@ -108,12 +116,15 @@ class Graph:
         self._member = grow(self._member, addresses, -1)
         self._serves = grow(self._serves, addresses, 0)
         self._asks = grow(self._asks, addresses, 0)
+        self._framed = grow(self._framed, addresses, 0)
         self._first = grow(self._first, flows, -1)
         self._second = grow(self._second, flows, -1)
         self._ends = grow(self._ends, flows, 0)
         self._vantage = grow(self._vantage, flows, -1)
         self._server = grow(self._server, flows, -1)
         self._collective = grow(self._collective, flows, 0)
+        self._opaque = grow(self._opaque, flows, 0)
+        self._data = grow(self._data, flows, 0)
 
     def _learn_taps(self, packets: Table) -> None:
         taps, width = packets["tap"].astype(np.int64), self._counts.shape[1]
@@ -169,8 +180,23 @@ class Graph:
         self._asks[http["src"][requests]] = True
         self._asks[http["dst"][responses]] = True
 
-    def _learn_groups(self, messages: Table) -> None:
-        flows = np.unique(messages["flow"])
+    def _learn_opaque(self, slice_: Slice, packets: Table) -> None:
+        """Take unframed flows with a rhythm of both directions between inner hosts for a group's."""
+        self._since_ns = self._since_ns or slice_.start_ns
+        flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
+        rows = (packets["proto"] == 6) & (packets["payload_bytes"] > 0) & (self._vantage[flow, way] == packets["tap"])
+        np.add.at(self._data, (flow[rows], way[rows]), 1)
+        if slice_.end_ns - self._since_ns < WAIT_NS:
+            return
+        low, high = self._data.min(axis=1), self._data.max(axis=1)
+        busy = np.flatnonzero((low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[: len(low)])
+        inner = ~(self._asks & ~self._serves & (self._member < 0))
+        a, b = self._ends[busy, 0], self._ends[busy, 1]
+        unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]
+        self._opaque[busy[unframed]] = True
+        self._learn_groups(busy[unframed])
+
+    def _learn_groups(self, flows: Array) -> None:
         new = flows[~self._collective[flows]] if len(flows) else flows
         if not len(new):
             return
@@ -179,6 +205,8 @@ class Graph:
             a, b = int(self._ends[f, 0]), int(self._ends[f, 1])
             ga, gb = int(self._member[a]), int(self._member[b])
             members = sorted(set(self._groups.pop(ga, [a])) | set(self._groups.pop(gb, [b])))
+            if not self._opaque[f]:
+                self._framed[members] = True
             self._groups[members[0]] = members
             self._member[members] = members[0]
 
@@ -197,6 +225,7 @@ class Graph:
             member=self._member,
             groups=self._groups,
             collective=self._collective,
+            opaque=self._opaque,
             serves=self._serves,
             asks=self._asks,
         )

@@ -122,10 +122,13 @@ class Members:
         masked = np.zeros(n, dtype=np.bool_)
         own = np.where(r.own > 0, r.own / 1e9, np.nan)
         for host, ends in self._idle.items():
-            # With nothing in hand the front end waits for a request, not for itself.
-            mine = np.flatnonzero((r.member == host) & (r.asked > r.own_from) & (r.own > 0))
-            span = np.searchsorted(ends, r.entry[mine]) > np.searchsorted(ends, r.own_from[mine])
-            own[mine[span]] = (r.entry[mine[span]] - r.asked[mine[span]]) / 1e9
+            # With nothing in hand a group waits for a request, not for a member; the front end's own
+            # time then runs from the request.
+            span = np.searchsorted(ends, r.entry) > np.searchsorted(ends, r.own_from)
+            span &= r.group == graph.member[host]
+            asked = span & (r.member == host) & (r.asked > r.own_from)
+            own[span] = np.nan
+            own[asked] = (r.entry[asked] - r.asked[asked]) / 1e9
         inside = r.inside / 1e9
         for host, times in self._resent.items():
             mine = np.flatnonzero(r.member == host)

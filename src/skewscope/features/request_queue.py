@@ -24,9 +24,10 @@ FULL_SHARE = 0.85
 FREE_SHARE = 0.75
 """Share of the peak up to which slots count as free: a quarter of them empty."""
 
-DEEP_COUNT, DEEP_SHARE = 3, 0.5
+DEEP_COUNT, DEEP_SHARE, DEEP_KEPT = 3, 0.5, 0.75
 """A queue is deep from this many requests and this share of the running ones on. Below, it is the
-ordinary wait for the next step; closed-loop clients that come back together stay below or drain."""
+ordinary wait for the next step; closed-loop clients that come back together stay below or drain. It
+stays deep down to three quarters of that."""
 
 QUEUE_COLUMNS = {
     "ttft_s": FeatureColumn("s", "median time from a request's last byte to its first response byte"),
@@ -168,14 +169,14 @@ class RequestQueue:
         start_ns: int,
         size: int,
     ) -> Array:
-        """Return since when each queue is deep, 0 = it is not. It ends at half the depth that began it."""
+        """Return since when each queue is deep, 0 = it is not."""
         rows = activity.arrived[wanted[activity.arrived]]
         first = np.full(size, np.iinfo(np.int64).max)
         np.minimum.at(first, log.pool["endpoint"][rows], log.pool["request_ns"][rows])
         waiting, line = counts["open_requests"], np.maximum(DEEP_COUNT, DEEP_SHARE * counts["active_streams"])
         began = (self._deep_ns[:size] == 0) & (waiting >= line)
         at = np.where(first < np.iinfo(np.int64).max, first, start_ns)
-        kept = np.where(waiting >= line / 2, self._deep_ns[:size], 0)
+        kept = np.where(waiting >= DEEP_KEPT * line, self._deep_ns[:size], 0)
         self._deep_ns[:size] = np.where(began, at, kept)
         return self._deep_ns[:size].copy()
 

@@ -9,8 +9,9 @@ from typing import cast
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
-from skewscope.core.tables import Array
+from skewscope.core.tables import Array, Table
 from skewscope.features import round_kernel as k
+from skewscope.features.bursts import OPAQUE, Bursts
 from skewscope.features.graph import GraphRows, grow
 
 WAIT_NS = 1_000_000_000
@@ -91,6 +92,7 @@ class RoundFeature:
     NEEDS: Sequence[str] = ("host",)
 
     def __init__(self) -> None:
+        self._bursts = Bursts()
         self._index = np.zeros(0, dtype=np.int32)  # address id -> member row + 1
         self._address: list[int] = []
         self._rounds = np.zeros((0, k.OPEN, k.R_COLUMNS), dtype=np.int64)
@@ -125,7 +127,8 @@ class RoundFeature:
     def _learn(self, slice_: Slice, graph: GraphRows) -> None:
         self._index = grow(self._index, len(slice_.directory.addresses), 0)
         messages = slice_.tables["messages"]
-        for address in np.unique(np.concatenate([messages["src"], messages["dst"]])):
+        opaque = graph.ends[np.flatnonzero(graph.opaque[: len(graph.ends)])].ravel()
+        for address in np.unique(np.concatenate([messages["src"], messages["dst"], opaque])):
             if self._index[address] == 0 and len(self._address) < MAX_MEMBERS:
                 self._address.append(int(address))
                 self._index[address] = len(self._address)
@@ -147,6 +150,8 @@ class RoundFeature:
             seen = graph.vantage[flow, end] == m["tap"]
             parts.append(_event_rows(m["ts_ns"], self._index[m[side]], out, key, m["nbytes"], frame, seen))
         p = slice_.tables["packets"]
+        if graph.opaque.any():
+            parts += self._burst_events(p, graph)
         flow, way = p["flow"].astype(np.int64), p["way"].astype(np.int64)
         group = graph.member[p["dst"]]
         inner = (group >= 0) & (graph.member[p["src"]] == group)
@@ -157,6 +162,20 @@ class RoundFeature:
         parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, kind, p["payload_bytes"], kind, seen))
         rows = np.concatenate(parts)
         return rows[np.argsort(rows[:, k.V_TS], kind="stable")]
+
+    def _burst_events(self, packets: Table, graph: GraphRows) -> list[Array]:
+        """Return event rows of unframed groups: every data packet, under the number of its burst."""
+        p = packets.take((packets["payload_bytes"] > 0) & graph.opaque[packets["flow"]])
+        flow, way = p["flow"].astype(np.int64), p["way"].astype(np.int64)
+        group = graph.member[p["src"]].astype(np.int64)
+        numbers = self._bursts.keys(p["ts_ns"], group, p["src"].astype(np.int64), graph.groups)
+        key = (np.int64(OPAQUE) << 32) | numbers
+        frame = p["frame"].astype(np.int64) | (p["tap"].astype(np.int64) << 48)
+        parts = []
+        for out, side, end in ((1, "src", way), (0, "dst", 1 - way)):
+            seen = graph.vantage[flow, end] == p["tap"]
+            parts.append(_event_rows(p["ts_ns"], self._index[p[side]], out, key, p["payload_bytes"], frame, seen))
+        return parts
 
     def _join(self, slice_: Slice, graph: GraphRows, done: Array) -> Rounds:
         waiting = np.concatenate([self._waiting, done])

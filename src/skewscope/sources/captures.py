@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -16,14 +18,21 @@ from skewscope.core.directory import Directory, Tap
 from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Table
 from skewscope.wire.packets import LINK_ETHERNET, PacketParser
-from skewscope.wire.pcap import HEADER_BYTES, parse_header, walk_records
-try:
-    from skewscope.wire.streams import StreamFramer
-except ImportError: pass
+from skewscope.wire.pcap import HEADER_BYTES, PcapHeader, has_magic, parse_header, walk_records
+from skewscope.wire.streams import StreamFramer
 
 BLOCK_BYTES = 1 << 22
 MAX_RECORDS = 1 << 16
-PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+"""What the file system and the decompressors raise on files that cannot be read to their end."""
+
+FOREIGN = {
+    b"\x0a\x0d\x0d\x0a": "pcapng is not read yet; convert it with `editcap -F nsecpcap`",
+    b"\x28\xb5\x2f\xfd": "zstd is not read yet; unpack it with `zstd -d`",
+    b"\x04\x22\x4d\x18": "lz4 is not read yet; unpack it with `lz4 -d`",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+}
+"""First bytes of formats that people have instead of a classic capture, and what to do about them."""
 
 
 class CaptureError(Exception):
@@ -44,16 +53,17 @@ class CaptureStats:
     notes: list[str] = field(default_factory=list)
 
 
-def _open(path: Path) -> tuple[BinaryIO, BinaryIO]:
-    """Open a plain, gzip or xz file by its first bytes; returns (stream, underlying file)."""
-    raw = path.open("rb")
+def _unpacked(raw: BinaryIO) -> BinaryIO:
+    """Return the plain bytes of a plain, gzip, bzip2 or xz file, told by its first bytes."""
     magic = raw.read(6)
     raw.seek(0)
     if magic[:2] == b"\x1f\x8b":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw)), raw
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+    if magic[:3] == b"BZh":
+        return cast(BinaryIO, bz2.BZ2File(raw))
     if magic == b"\xfd7zXZ\x00":
-        return cast(BinaryIO, lzma.LZMAFile(raw)), raw
-    return raw, raw
+        return cast(BinaryIO, lzma.LZMAFile(raw))
+    return raw
 
 
 class Capture:
@@ -64,24 +74,41 @@ class Capture:
         self.path = path
         self.stats = CaptureStats()
         try:
-            self._stream, self._raw = _open(path)
-            head = self._stream.read(HEADER_BYTES)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            self._raw: BinaryIO = path.open("rb")
+        except OSError as error:
             raise CaptureError(f"{path}: cannot read: {_reason(error)}") from error
-        if not head:
-            raise CaptureError(f"{path}: empty file")
-        if head[:4] == PCAPNG_MAGIC:
-            raise CaptureError(f"{path}: pcapng is not read yet; convert it with `editcap -F nsecpcap`")
-        header = parse_header(head)
-        if header is None:
-            raise CaptureError(f"{path}: not a capture file (no pcap magic number)")
-        if header.link_type != LINK_ETHERNET:
-            raise CaptureError(f"{path}: link type {header.link_type} is not read yet (Ethernet is 1)")
-        self.header = header
-        self.tap = Tap(len(directory.taps), str(path), header.link_type, header.snap_length)
+        try:
+            self._stream = _unpacked(self._raw)
+            self.header = self._head()
+        except DAMAGE as error:
+            self._raw.close()
+            raise CaptureError(f"{path}: cannot read: {_reason(error)}") from error
+        except CaptureError:
+            self._raw.close()
+            raise
+        self.tap = Tap(len(directory.taps), str(path), self.header.link_type, self.header.snap_length)
         directory.taps.append(self.tap)
         self._parser = parser
         self._framer = StreamFramer(directory)
+        self._damaged = False
+
+    def _head(self) -> PcapHeader:
+        head = self._stream.read(HEADER_BYTES)
+        if not head:
+            raise CaptureError(f"{self.path}: empty file")
+        if head[:4] in FOREIGN:
+            raise CaptureError(f"{self.path}: {FOREIGN[head[:4]]}")
+        header = parse_header(head)
+        if header is None:
+            why = (
+                "ends within its file header"
+                if has_magic(head)
+                else "not a capture file (no pcap magic number)"
+            )
+            raise CaptureError(f"{self.path}: {why}")
+        if header.link_type != LINK_ETHERNET:
+            raise CaptureError(f"{self.path}: link type {header.link_type} is not read yet (Ethernet is 1)")
+        return header
 
     def position(self) -> int:
         """Return how many bytes of the file on disk were consumed, for progress."""
@@ -107,8 +134,9 @@ class Capture:
                     break
             pending = pending[consumed:]
             if damaged:
+                record = self.stats.packets + 1
                 self.stats.notes.append(
-                    f"record {self.stats.packets + 1} has an impossible length: the rest of the file was left out"
+                    f"record {record} has an impossible length: the rest of the file was left out"
                 )
             if damaged or not block:
                 break
@@ -121,17 +149,31 @@ class Capture:
         yield rest
 
     def _read(self) -> bytes:
-        try:
-            return self._stream.read(BLOCK_BYTES)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            self.stats.notes.append(f"compressed data ends early or is damaged ({_reason(error)})")
-            return b""
+        """Return up to BLOCK_BYTES; what came before damage is not lost to it."""
+        parts: list[bytes] = []
+        size = 0
+        while size < BLOCK_BYTES and not self._damaged:
+            try:
+                part: bytes = cast(BufferedReader, self._stream).read1(BLOCK_BYTES - size)
+            except DAMAGE as error:
+                plain = self._stream is self._raw
+                what = "cannot be read to its end" if plain else "compressed data ends early or is damaged"
+                self.stats.notes.append(f"{what} ({_reason(error)})")
+                self._damaged = True
+                break
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+        return b"".join(parts)
 
     def _parse(self, data: bytes, start: int) -> tuple[dict[str, Table] | None, int, bool]:
         buf = np.frombuffer(data, dtype=np.uint8)[start:]
         ts = np.empty(MAX_RECORDS, dtype=np.int64)
         at, captured, wire = (np.empty(MAX_RECORDS, dtype=np.int64) for _ in range(3))
-        n, used, damage = walk_records(buf, self.header.big_endian, self.header.unit_ns, ts, at, captured, wire)
+        n, used, damage = walk_records(
+            buf, self.header.big_endian, self.header.unit_ns, ts, at, captured, wire
+        )
         if n == 0:
             return None, 0, bool(damage)
         packets = self._parser.parse(
@@ -163,9 +205,7 @@ class Capture:
         self._raw.close()
 
 
-def open_captures(
-    paths: list[Path], directory: Directory, on_error: Callable[[str], None]
-) -> list[Capture]:
+def open_captures(paths: list[Path], directory: Directory, on_error: Callable[[str], None]) -> list[Capture]:
     """Open every readable capture; `on_error` is told one line about each of the others."""
     parser = PacketParser(directory)
     opened = []
@@ -178,5 +218,5 @@ def open_captures(
 
 
 def _reason(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    return text.splitlines()[0]
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(text).splitlines()[0]

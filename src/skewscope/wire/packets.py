@@ -12,7 +12,13 @@ from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Array, Table
 from skewscope.wire.jit import njit
 
-FAULTS = {0: "parsed", 1: "frame cut before its headers end", 2: "lengths contradict", 3: "not IP", 4: "fragment"}
+FAULTS = {
+    0: "parsed",
+    1: "frame cut before its headers end",
+    2: "lengths contradict",
+    3: "not IP",
+    4: "fragment",
+}
 """Reason codes of the `fault` column. Such rows are kept and counted by size and time."""
 
 LINK_ETHERNET = 1
@@ -21,7 +27,7 @@ _EMPTY = np.uint64(0)
 
 @njit
 def _be16(buf: Array, at: int) -> int:
-    return (np.int64(buf[at]) << 8) | np.int64(buf[at + 1])
+    return int((np.int64(buf[at]) << 8) | np.int64(buf[at + 1]))
 
 
 @njit
@@ -44,10 +50,10 @@ def _intern(hi: np.uint64, lo: np.uint64, keys: Array, ids: Array, used: Array) 
     mask = len(ids) - 1
     h = (hi * np.uint64(0x9E3779B97F4A7C15)) ^ (lo * np.uint64(0xC2B2AE3D27D4EB4F))
     h ^= h >> np.uint64(29)
-    slot = np.int64(h & np.uint64(mask))
+    slot = int(np.int64(h & np.uint64(mask)))
     while ids[slot] != 0:
         if keys[slot, 0] == hi and keys[slot, 1] == lo:
-            return np.int64(ids[slot])
+            return int(np.int64(ids[slot]))
         slot = (slot + 1) & mask
     if used[0] >= used[1]:
         return 0
@@ -55,7 +61,7 @@ def _intern(hi: np.uint64, lo: np.uint64, keys: Array, ids: Array, used: Array) 
     ids[slot] = used[0]
     keys[slot, 0] = hi
     keys[slot, 1] = lo
-    return np.int64(used[0])
+    return int(used[0])
 
 
 @njit
@@ -70,7 +76,7 @@ def _options(buf: Array, at: int, end: int, out: Array, i: int) -> None:
             continue
         if at + 1 >= end:
             return
-        length = np.int64(buf[at + 1])
+        length = int(np.int64(buf[at + 1]))
         if length < 2 or at + length > end:
             return
         if kind == 8 and length == 10:
@@ -82,7 +88,7 @@ def _options(buf: Array, at: int, end: int, out: Array, i: int) -> None:
         elif kind == 2 and length == 4:
             out[i, 4] = _be16(buf, at + 2)
         elif kind == 3 and length == 3:
-            out[i, 5] = min(np.int64(buf[at + 2]), 14) + 1
+            out[i, 5] = min(int(np.int64(buf[at + 2])), 14) + 1
         at += length
 
 
@@ -103,7 +109,7 @@ def _ip_header(buf: Array, at: int, end: int, w: Array, i: int, addr: Array) -> 
         return 0, 0
     version = buf[at] >> 4
     if version == 4:
-        head = np.int64(buf[at] & 15) * 4
+        head = int(np.int64(buf[at] & 15)) * 4
         total = _be16(buf, at + 2)
         if total == 0:  # segmentation offload on the capturing host: the frame's length counts
             total = 0x7FFFFFFF
@@ -130,7 +136,8 @@ def _ip_header(buf: Array, at: int, end: int, w: Array, i: int, addr: Array) -> 
     for k in range(4):
         addr[k] = _be64(buf, at + 8 + 8 * k)
     w[i, W_TOS] = (_be16(buf, at) >> 4) & 0xFF
-    stop = at + 40 + _be16(buf, at + 4)
+    size = _be16(buf, at + 4)
+    stop = at + 40 + (size if size else 0x7FFFFFFF)  # 0: offload, as above, or a jumbogram
     nxt = buf[at + 6]
     at += 40
     for _ in range(8):  # a chain longer than eight extension headers is hostile
@@ -140,7 +147,7 @@ def _ip_header(buf: Array, at: int, end: int, w: Array, i: int, addr: Array) -> 
             w[i, W_FAULT] = 1
             return 0, stop
         nxt = buf[at]
-        at += 8 + np.int64(buf[at + 1]) * 8
+        at += 8 + int(np.int64(buf[at + 1])) * 8
     w[i, W_PROTO] = nxt
     if nxt == 44:
         w[i, W_FAULT] = 4
@@ -165,7 +172,7 @@ def _transport(buf: Array, at: int, end: int, stop: int, w: Array, i: int, opt: 
     w[i, W_DPORT] = _be16(buf, at + 2)
     head = 8
     if proto == 6:
-        head = np.int64(buf[at + 12] >> 4) * 4
+        head = int(np.int64(buf[at + 12] >> 4)) * 4
         w[i, W_SEQ] = _be32(buf, at + 4)
         w[i, W_ACK] = _be32(buf, at + 8)
         w[i, W_FLAGS] = buf[at + 13]
@@ -174,6 +181,9 @@ def _transport(buf: Array, at: int, end: int, stop: int, w: Array, i: int, opt: 
             w[i, W_FAULT] = 2
             return
         _options(buf, at + 20, min(at + head, end), opt, i)
+    elif at + head > stop:
+        w[i, W_FAULT] = 2
+        return
     w[i, W_PAYLOAD] = max(0, stop - at - head)
     w[i, W_AT] = at + head
     w[i, W_CAPTURED] = max(0, min(end, stop) - at - head)
@@ -210,7 +220,8 @@ def parse_batch(
                 kind = _be16(buf, pos + 2)
                 pos += 4
         if kind != 0x0800 and kind != 0x86DD:
-            w[i, W_FAULT] = 3
+            tagged = kind == 0x8100 or kind == 0x88A8
+            w[i, W_FAULT] = 1 if tagged and pos + 4 > end else 3
             continue
         frame_end = at[i] + wire[i]
         pos, stop = _ip_header(buf, pos, end, w, i, addr)
@@ -220,7 +231,8 @@ def parse_batch(
         if pos == 0:
             continue
         _transport(buf, pos, end, min(stop, frame_end), w, i, opt)
-        if w[i, W_PROTO] == 6 or w[i, W_PROTO] == 17:
+        named = w[i, W_SRC] > 0 and w[i, W_DST] > 0
+        if named and (w[i, W_PROTO] == 6 or w[i, W_PROTO] == 17):
             one = (np.uint64(w[i, W_SRC]) << np.uint64(16)) | np.uint64(w[i, W_SPORT])
             two = (np.uint64(w[i, W_DST]) << np.uint64(16)) | np.uint64(w[i, W_DPORT])
             proto = np.uint64(w[i, W_PROTO]) << np.uint64(56)
@@ -250,7 +262,8 @@ class _Interner:
         keys, ids = self.keys, self.ids
         self.keys = np.zeros((size, 2), dtype=np.uint64)
         self.ids = np.zeros(size, dtype=np.uint32)
-        _rehash(keys, ids, self.keys, self.ids)
+        with np.errstate(over="ignore"):
+            _rehash(keys, ids, self.keys, self.ids)
 
     def key_of(self, first: int) -> Array:
         """Return the keys with ids above `first`, in id order, uint64 (new, 2)."""
@@ -289,7 +302,9 @@ class PacketParser:
         self.nameless_rows = 0
         """Rows beyond the limits on addresses and flows: counted, parsed, not followed."""
 
-    def parse(self, buf: Array, ts: Array, at: Array, captured: Array, wire: Array, tap: int, frame: int) -> Table:
+    def parse(
+        self, buf: Array, ts: Array, at: Array, captured: Array, wire: Array, tap: int, frame: int
+    ) -> Table:
         """Parse one batch; arrays of shape (n,): record times (ns), offsets and lengths (bytes).
 
         `frame` is the frame number of the first record. Returns a `packets` table of n rows whose
@@ -302,7 +317,8 @@ class PacketParser:
         a.reserve(2 * n)
         f.reserve(n)
         known_a, known_f = int(a.used[0]), int(f.used[0])
-        parse_batch(buf, at, captured, wire, w, opt, a.keys, a.ids, a.used, f.keys, f.ids, f.used)
+        with np.errstate(over="ignore"):  # the hashes wrap; only uncompiled code would say so
+            parse_batch(buf, at, captured, wire, w, opt, a.keys, a.ids, a.used, f.keys, f.ids, f.used)
         if a.used[0] > known_a:
             self.directory.addresses += [address_text(int(h), int(lo)) for h, lo in a.key_of(known_a)]
         if f.used[0] > known_f:

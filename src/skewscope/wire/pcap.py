@@ -37,6 +37,11 @@ class PcapHeader:
     link_type: int
 
 
+def has_magic(data: bytes) -> bool:
+    """Return whether these bytes begin like a classic pcap file."""
+    return data[:4] in _MAGIC
+
+
 def parse_header(data: bytes) -> PcapHeader | None:
     """Return the header of a classic pcap file, or None where these bytes are none."""
     if len(data) < HEADER_BYTES or data[:4] not in _MAGIC:
@@ -48,19 +53,10 @@ def parse_header(data: bytes) -> PcapHeader | None:
 
 @njit
 def _u32(buf: Array, at: int, big: bool) -> int:
+    b0, b1, b2, b3 = np.int64(buf[at]), np.int64(buf[at + 1]), np.int64(buf[at + 2]), np.int64(buf[at + 3])
     if big:
-        return (
-            (np.int64(buf[at]) << 24)
-            | (np.int64(buf[at + 1]) << 16)
-            | (np.int64(buf[at + 2]) << 8)
-            | np.int64(buf[at + 3])
-        )
-    return (
-        np.int64(buf[at])
-        | (np.int64(buf[at + 1]) << 8)
-        | (np.int64(buf[at + 2]) << 16)
-        | (np.int64(buf[at + 3]) << 24)
-    )
+        return int((b0 << 24) | (b1 << 16) | (b2 << 8) | b3)
+    return int((b3 << 24) | (b2 << 16) | (b1 << 8) | b0)
 
 
 @njit

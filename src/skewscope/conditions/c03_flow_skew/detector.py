@@ -36,6 +36,7 @@ class Detector:
             [
                 window["share_evidence"] / needed,
                 window["share_max_ratio"] / p.min_share_ratio,
+                p.max_least_ratio / np.maximum(window["share_min_ratio"], 0.1 * p.max_least_ratio),
                 window["load_skew"] / load,
             ]
         )

@@ -1,4 +1,4 @@
-"""A serving host that is late for every token; a slow rank stays with its own condition."""
+"""A serving host whose output queues for steps; a slow rank stays with its own condition."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from skewscope.core.scenario import Scenario
 from skewscope.lab.synth.process import seconds
-from skewscope.lab.synth.world import World, culprit
+from skewscope.lab.synth.world import World, culprits
 
 __all__ = ["Truth", "capture", "write"]
 
@@ -40,11 +40,12 @@ def _truth(scenario: Scenario, world: World) -> Truth:
     first = min((r[0] for h in world.network.hosts.values() for r in h.records), default=world.start_ns)
     faults = []
     for fault in scenario.faults:
-        kind, id_ = culprit(scenario, fault, addresses)
+        kind, ids = culprits(scenario, fault, addresses)
         faults.append(
             {
                 "kind": fault.kind,
-                "culprit": {"kind": kind, "id": id_},
+                "culprit": {"kind": kind, "id": ids[0]},
+                "culprit_ids_right": ids,
                 "onset_s": fault.start_s,
                 "end_s": min(fault.end_s, scenario.duration_s),
                 "onset_ns": world.start_ns + seconds(fault.start_s),

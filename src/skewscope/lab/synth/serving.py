@@ -159,9 +159,6 @@ class Replica:
                 yield None
                 continue
             step, served = job
-            fault = active(self._slow, self._loop.now)
-            if fault is not None:
-                yield seconds(fault.strength * (0.75 + 0.5 * self._luck.next()))
             self._steps[tag] = step
             self._steps.pop(tag - MAX_STALE_STEPS * (1 + 2 * self._workload.layers), None)
             yield from self._collectives(0, tag, step)
@@ -190,10 +187,11 @@ class Replica:
 
     def _emit(self, served: list[Request]) -> None:
         now = self._loop.now
-        fault = active(self._held, now)
+        slow, fault = active(self._slow, now), active(self._held, now)
+        late = 0 if slow is None else seconds(slow.strength * (0.9 + 0.2 * self._luck.next()))
         for request in served:
             hold = 0 if fault is None else int(fault.strength * self._step_ns * self._luck.next())
-            request.held_ns = max(request.held_ns, now + hold)
+            request.held_ns = max(request.held_ns, now + late + hold)
             last = request.done + 1 >= request.answer_tokens
             if request.held_ns > now:
                 self._loop.at(request.held_ns, request.emit, request.done, last)

@@ -109,6 +109,7 @@ class Gateway:
         self._uneven = schedule.of("uneven_routing")
         self._blind = schedule.of("token_blind_routing")
         self._credit = [0.0] * len(backends)
+        self._weights = [1.0] * len(backends)
 
     def accept(self, endpoint: Endpoint) -> None:
         """Serve one request on a new connection."""
@@ -121,6 +122,8 @@ class Gateway:
         weights = [1.0] * len(self._backends)
         if fault is not None:
             weights[0] = fault.strength
+        if weights != self._weights:  # new weights do not pay the debts of the old ones
+            self._weights, self._credit = weights, [0.0] * len(weights)
         self._credit = [c + w for c, w in zip(self._credit, weights, strict=True)]
         best = max(range(len(weights)), key=self._credit.__getitem__)
         self._credit[best] -= sum(weights)

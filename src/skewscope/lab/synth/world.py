@@ -144,23 +144,23 @@ class World:
             self.loop.at(self.loop.now + after_ns, endpoint.close)
 
 
-def culprit(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tuple[str, str]:
-    """Return (kind, address) of the host that a fault sits on."""
-    if fault.kind in ("straggler", "pause", "crash", "host_busy", "reader_stops"):
-        return "rank", addresses[f"n{fault.target}"]
-    if fault.kind in (
-        "loss",
-        "delay",
-        "jitter",
-        "reorder",
-        "rate_limit",
-        "cross_traffic",
-        "link_down",
-        "mtu",
-    ):
-        return "link", addresses[f"n{fault.target}"]
-    if fault.kind in ("slow_reader", "long_prompts", "overload"):
-        return "client", addresses["lg"]
-    if fault.kind in ("uneven_routing", "token_blind_routing"):
-        return "gateway", addresses["rt"]
-    return "endpoint", addresses[f"n{max(fault.target, 0)}"]
+RANK_FAULTS = ("straggler", "pause", "crash", "host_busy", "reader_stops")
+LINK_FAULTS = ("loss", "delay", "jitter", "reorder", "rate_limit", "cross_traffic", "link_down", "mtu")
+LOAD_FAULTS = ("long_prompts", "overload")
+ROUTER_FAULTS = ("uneven_routing", "token_blind_routing")
+
+
+def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tuple[str, list[str]]:
+    """Return (kind, addresses) of the hosts that a fault sits on; any one of them is right."""
+    w = scenario.workload
+    if fault.kind in RANK_FAULTS:
+        return "rank", [addresses[f"n{fault.target}"]]
+    if fault.kind in LINK_FAULTS:
+        return "link", [addresses[f"n{fault.target}"]]
+    if fault.kind == "slow_reader":
+        return "client", [addresses["lg"]]
+    if fault.kind in ROUTER_FAULTS:
+        return "router", [addresses["rt"]]
+    if fault.kind in LOAD_FAULTS:  # where the work piles up
+        return "endpoint", [addresses[f"n{i * w.ranks}"] for i in range(w.replicas)]
+    return "endpoint", [addresses[f"n{max(fault.target, 0)}"]]
