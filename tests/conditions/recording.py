@@ -94,7 +94,7 @@ def _fail(message: str) -> None:
 
 @dataclass(frozen=True)
 class Bare:
-    """The needed columns of one window, rows without an unknown value only: what a detector is given."""
+    """One window as a detector is given it: rows in which every need is known, all columns of the scope."""
 
     start_ns: int
     end_ns: int
@@ -123,10 +123,10 @@ def bare(condition: Condition, recorded: list[Recorded]) -> list[Bare]:
     """Return the windows that the condition's detector would be given."""
     found = []
     for window in recorded:
-        columns = {n: np.asarray(window.rows.columns[n], dtype=np.float64) for n in condition.entry.needs}
+        columns = {n: np.asarray(v, dtype=np.float64) for n, v in window.rows.columns.items()}
         known = np.ones(len(window.rows.keys), dtype=bool)
-        for values in columns.values():
-            known &= np.isfinite(values)
+        for name in condition.entry.needs:
+            known &= np.isfinite(columns[name])
         if not known.any():
             continue
         onset = {n: v for n, v in window.rows.onset_ns.items() if n in columns}

@@ -19,7 +19,7 @@ from skewscope.conditions.loader import load_all
 from skewscope.core.condition import CLEAR, FINDING, NO_DATA
 from skewscope.core.directory import Directory
 from skewscope.core.features import FeatureRows
-from skewscope.engine.judge import Judge
+from skewscope.engine.judge import BASELINE, Judge
 from skewscope.features.loader import load_all as load_features
 from tests.conditions.recording import Bare, Bench, bare, record, same
 from tools.entries import HEADINGS, split_sections
@@ -89,7 +89,7 @@ def test_every_need_is_read_by_the_detector(condition):
 def test_hidden_conditions_and_evidence_in_causes_exist(condition):
     entry = condition.entry
     assert sorted({h.condition for h in entry.hides} - set(CONDITIONS)) == []
-    assert entry.id not in {h.condition for h in entry.hides}
+    assert all(h.condition != entry.id or h.where != "same" for h in entry.hides)
     assert all(re.fullmatch(r"c\d\d", other) for other in entry.separates)
     named = {rule.when.name for rule in entry.causes if rule.when is not None}
     assert sorted(named - set(entry.evidence)) == []
@@ -122,9 +122,11 @@ def check_shape(condition, window, verdicts):
     assert np.isin(verdicts.state, (CLEAR, FINDING, NO_DATA)).all()
     assert np.asarray(verdicts.onset_ns).dtype == np.int64
     assert (np.isfinite(verdicts.score) & (verdicts.score >= 0) & (verdicts.score <= 1)).all()
-    assert set(verdicts.evidence) == set(condition.entry.evidence)
+    named = set(condition.entry.evidence)
+    baselines = {f"{name}{BASELINE}" for name in named}
+    assert named <= set(verdicts.evidence) <= named | baselines
     found = verdicts.state == FINDING
-    assert all(np.isfinite(column[found]).all() for column in verdicts.evidence.values())
+    assert not any(np.isinf(column).any() for column in verdicts.evidence.values())
     assert (np.asarray(verdicts.onset_ns)[found] <= window.end_ns).all()
 
 
@@ -208,6 +210,23 @@ def with_blank(window, name):
     return Bare(window.start_ns, window.end_ns, (*window.keys, "blank"), columns, rows.onset)
 
 
+def test_columns_beyond_the_needs_serve_as_evidence_only(condition, every_run):
+    """What is not declared as a need may be unknown at any time: the judgement must not rest on it."""
+    for windows in every_run:
+        blind = []
+        for w in windows:
+            columns = {
+                n: v if n in condition.entry.needs else np.full(len(v), np.nan) for n, v in w.columns.items()
+            }
+            blind.append(Bare(w.start_ns, w.end_ns, w.keys, columns, w.onset))
+        seen, unseen = Bench(condition).answers(windows), Bench(condition).answers(blind)
+        same(judgements(seen), judgements(unseen))
+
+
+def judgements(answers):
+    return [{key: answer[:3] for key, answer in window.items()} for window in answers]
+
+
 def test_duplicate_and_late_windows_do_not_raise(condition, windows):
     needs_windows(windows)
     bench = Bench(condition)
@@ -222,7 +241,7 @@ def check_shape_of_answer(verdicts, rows):
 
 
 def test_empty_windows_do_not_raise(condition):
-    columns = {n: np.zeros(0) for n in condition.entry.needs}
+    columns = {n: np.zeros(0) for n in SPECS[condition.entry.scope].columns}
     verdicts = Bench(condition).step(Bare(1, 2, (), columns, {}))
     assert len(verdicts.state) == 0
 
@@ -234,7 +253,7 @@ def test_hostile_values_do_not_raise(condition, runs):
             [np.zeros(4)]
             + [np.asarray(w.rows.columns[name], dtype=float) for r in runs for w in r[condition.entry.scope]]
         )
-        for name in condition.entry.needs
+        for name in SPECS[condition.entry.scope].columns
     }
     rng = np.random.default_rng(5)
     bench = Bench(condition)
@@ -242,8 +261,9 @@ def test_hostile_values_do_not_raise(condition, runs):
     for step in range(40):
         columns = {}
         for name, values in pool.items():
-            known = values[np.isfinite(values)]
-            columns[name] = rng.choice(known, 64) * rng.choice([0.0, 1.0, 1.0, 1000.0], 64)
+            known = values[np.isfinite(values)] if name in condition.entry.needs else values
+            most = 1.0 if SPECS[condition.entry.scope].columns[name].unit == "1" else 1000.0
+            columns[name] = rng.choice(known, 64) * rng.choice([0.0, 1.0, 1.0, most], 64)
         start = 1_700_000_000_000_000_000 + step * 100_000_000
         check_shape_of_answer(bench.step(Bare(start, start + 100_000_000, keys, columns, {})), 64)
 

@@ -256,7 +256,9 @@ def test_tcp_and_udp_of_equal_ports_are_two_flows():
 
 def many(count):
     return [
-        over_ip4(segment(src=bytes([10, 2, i // 250, i % 250]), dport=80), src=bytes([10, 2, i // 250, i % 250]))
+        over_ip4(
+            segment(src=bytes([10, 2, i // 250, i % 250]), dport=80), src=bytes([10, 2, i // 250, i % 250])
+        )
         for i in range(count)
     ]
 

@@ -1,5 +1,7 @@
 """Frames against dpkt, an independent parser, and random bytes against nothing but survival."""
 
+import itertools
+
 import dpkt
 import numpy as np
 from hypothesis import given, settings
@@ -18,7 +20,7 @@ def parse(frames, cuts=()):
     parser = PacketParser(Directory())
     edges = sorted({0, len(frames), *(c % (len(frames) + 1) for c in cuts)})
     tables = []
-    for lo, hi in zip(edges, edges[1:], strict=False):
+    for lo, hi in itertools.pairwise(edges):
         sizes = np.array([len(f) for f in frames[lo:hi]], dtype=np.int64)
         buf = np.frombuffer(b"".join(frames[lo:hi]), np.uint8)
         at = np.cumsum(sizes) - sizes
@@ -73,7 +75,7 @@ def dpkt_options(segment):
 @settings(max_examples=150, deadline=None)
 @given(frames())
 def test_dpkt_reads_the_same(frame):
-    table, names = parse([frame])
+    table, _names = parse([frame])
     got = {n: int(v[0]) for n, v in table.items()}
     ip = dpkt.ethernet.Ethernet(frame).data
     inner = ip.data
@@ -133,7 +135,9 @@ def test_random_bytes_never_raise_and_give_one_row_each(some):
 
 
 @settings(max_examples=200, deadline=None)
-@given(frames(), st.lists(st.tuples(st.integers(0, 90), st.integers(0, 255)), max_size=6), st.integers(0, 150))
+@given(
+    frames(), st.lists(st.tuples(st.integers(0, 90), st.integers(0, 255)), max_size=6), st.integers(0, 150)
+)
 def test_mangled_frames_never_raise_nor_point_outside(frame, changes, kept):
     data = bytearray(frame)
     for at, value in changes:

@@ -1,6 +1,7 @@
 """Classic pcap: every header variant, damage, and any split of the bytes."""
 
 import io
+import itertools
 import struct
 
 import dpkt
@@ -34,7 +35,12 @@ def walk(data, big=False, unit=1, rows=64):
 def test_every_byte_order_and_unit(order, unit, magic):
     found = parse_header(header(order, magic, snap=96, link=113))
     assert found is not None
-    assert (found.big_endian, found.unit_ns, found.snap_length, found.link_type) == (order == ">", unit, 96, 113)
+    assert (found.big_endian, found.unit_ns, found.snap_length, found.link_type) == (
+        order == ">",
+        unit,
+        96,
+        113,
+    )
     data = record(order, 1_700_000_000, 123_456, b"abcd", wire=1500)
     rows, used, damage = walk(data, found.big_endian, unit)
     assert rows == [(1_700_000_000_000_000_000 + 123_456 * unit, 16, 4, 1500)]
@@ -56,7 +62,9 @@ def test_upper_bits_of_the_link_type_say_something_else():
     assert found.link_type == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"\xd4\xc3\xb2", b"GET / HTTP/1.1\r\nHost: engine\r\n\r\n", b"\x00" * 40])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xd4\xc3\xb2", b"GET / HTTP/1.1\r\nHost: engine\r\n\r\n", b"\x00" * 40]
+)
 def test_other_bytes_are_no_header(data):
     assert parse_header(data) is None
     assert not has_magic(data)
@@ -102,7 +110,9 @@ def test_full_columns_stop_the_walk():
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 999_999_999), st.binary(max_size=40)), max_size=12),
+    st.lists(
+        st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 999_999_999), st.binary(max_size=40)), max_size=12
+    ),
     st.lists(st.integers(0, 800), max_size=6),
     st.booleans(),
 )
@@ -113,7 +123,7 @@ def test_any_split_gives_the_same_records(records, cuts, big):
     assert used == len(data)
     edges = sorted({0, len(data), *(c for c in cuts if c < len(data))})
     found, pending = [], b""
-    for lo, hi in zip(edges, edges[1:], strict=False):
+    for lo, hi in itertools.pairwise(edges):
         pending += data[lo:hi]
         rows, used, damage = walk(pending, big)
         assert damage == 0

@@ -220,5 +220,9 @@ def _cause(data: Mapping[str, Any]) -> CauseRule:
 
 def _action(data: Mapping[str, Any]) -> ActionRule:
     return ActionRule(
-        str(data["id"]), str(data["text"]), str(data["risk"]), bool(data["reversible"]), str(data.get("verify", ""))
+        str(data["id"]),
+        str(data["text"]),
+        str(data["risk"]),
+        bool(data["reversible"]),
+        str(data.get("verify", "")),
     )

@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass
 class Culprit:
-    """A suspect: kind is one of rank, host, link, flow, endpoint, client, gateway, router, gpu, port, metric."""
+    """A suspect; `kind` is one of entry.CULPRITS."""
 
     kind: str
     id: str

@@ -14,7 +14,7 @@ FAULTS = (
     "jitter",  # 0..2 x `strength` s more each way, order kept
     "reorder",  # `share` of frames overtake a delay of `strength` s
     "rate_limit",  # a host's downlink serves `strength` bit/s
-    "cross_traffic",  # foreign packets of `strength` bit/s fill a host's downlink (where="deep": TCP, deep queue)
+    "cross_traffic",  # foreign packets of `strength` bit/s fill a downlink (where="deep": TCP, deep queue)
     "link_down",  # a host's link passes nothing
     "mtu",  # frames above `strength` bytes vanish at a host's port
     "slow_reader",  # `share` of clients close their window for `strength` s at a time

@@ -13,13 +13,16 @@ SHARPNESS = 6.0
 
 TIE = 0.97
 """Two ends of one link whose scores differ by less than this ratio are not told apart: the link is
-named, with both ends behind it."""
+named in their place."""
 
 MAX_CULPRITS = 4
 
 
 def culprits(entry: Entry, findings: Sequence[Finding], context: Context) -> list[Culprit]:
-    """Return the suspects of findings of one condition, most probable first, probabilities summing to 1."""
+    """Return the suspects of findings of one condition, most probable first.
+
+    Their probabilities are shares of 1; those of suspects beyond MAX_CULPRITS are not given to others.
+    """
     score: dict[str, float] = {}
     for finding in findings:
         host = _accused(entry, finding, context)
@@ -29,7 +32,7 @@ def culprits(entry: Entry, findings: Sequence[Finding], context: Context) -> lis
     ranked = sorted(((p / total, host) for host, p in share.items()), key=lambda x: (-x[0], x[1]))
     named = [Culprit(entry.culprit_kind, _id(entry, h), _name(entry, h, context), p) for p, h in ranked]
     tie = _tied_link(entry, ranked, score, context)
-    return ([tie] if tie else []) + named[: MAX_CULPRITS - bool(tie)]
+    return [tie, *named[2 : MAX_CULPRITS + 1]] if tie else named[:MAX_CULPRITS]
 
 
 def _accused(entry: Entry, finding: Finding, context: Context) -> str:
@@ -70,7 +73,8 @@ def _tied_link(
     talk = (a, b) in context.links or (b, a) in context.links
     if not talk or score[b] < TIE * score[a]:
         return None
-    return Culprit("link", f"{a}->{b}", f"link between {context.name(a)} and {context.name(b)}", min(0.99, p + q))
+    name = f"link between {context.name(a)} and {context.name(b)}"
+    return Culprit("link", f"{a}->{b}", name, p + q)
 
 
 def causes(entry: Entry, finding: Finding) -> list[Cause]:

@@ -100,7 +100,9 @@ def _timeline(
 ) -> list[TimelineMark]:
     marks = [TimelineMark(min(f.onset_ns for f in mine), "it begins")]
     for f in [*mine, *effects]:
-        marks.append(TimelineMark(f.detected_ns, f"{f.condition} {entries[f.condition].slug} shown at {f.key}"))
+        marks.append(
+            TimelineMark(f.detected_ns, f"{f.condition} {entries[f.condition].slug} shown at {f.key}")
+        )
     if end_ns is not None:
         marks.append(TimelineMark(end_ns, "last seen"))
     return sorted(marks, key=lambda m: m.ts_ns)
@@ -110,7 +112,9 @@ def _cannot_tell(accused: Sequence[Culprit], ranked: Sequence[Cause]) -> list[st
     out = []
     if ranked and ranked[0].probability < SURE and len(ranked) > 1:
         names = ", ".join(c.cause for c in ranked)
-        out.append(f"These sources do not separate the causes {names}; counters or metrics of the culprit would.")
+        out.append(
+            f"These sources do not separate the causes {names}; counters or metrics of the culprit would."
+        )
     if accused and accused[0].kind == "link" and "->fabric" not in accused[0].id:
         out.append("Only one pair of hosts crosses the link, so its two ends are not told apart.")
     return out
@@ -123,7 +127,9 @@ def _summary(entry: Entry, incident: Incident) -> str:
         base = f" (usually {_quantity(e.baseline, e.unit)})" if e.baseline is not None else ""
         numbers.append(f"{e.name.removesuffix('_s').replace('_', ' ')} {_quantity(e.value, e.unit)}{base}")
     cause = incident.causes[0].cause if incident.causes else "unknown"
-    return f"{who}: {entry.title[0].lower()}{entry.title[1:]}; {', '.join(numbers)}; most likely cause {cause}"
+    return (
+        f"{who}: {entry.title[0].lower()}{entry.title[1:]}; {', '.join(numbers)}; most likely cause {cause}"
+    )
 
 
 def _quantity(value: float, unit: str) -> str:
@@ -132,5 +138,3 @@ def _quantity(value: float, unit: str) -> str:
     if unit == "1":
         return f"{value:.3g}"
     return f"{value:.3g} {unit}"
-
-

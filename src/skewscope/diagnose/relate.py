@@ -88,8 +88,8 @@ def leaders(
 ) -> tuple[list[Finding], dict[int, list[Finding]]]:
     """Split a cluster into findings that nothing explains and, per leader, what it explains.
 
-    Returns (leaders, {id(leader): explained findings}). Where two explain each other, the one with
-    the higher score leads.
+    Returns (leaders, {id(leader): explained findings}). Where some explain each other, the one with
+    the higher score leads, then the earlier one: of every circle one is left.
     """
     hidden: dict[int, Finding] = {}
     for effect in findings:
@@ -97,11 +97,12 @@ def leaders(
             if not explains(cause, effect, entries, context):
                 continue
             back = explains(effect, cause, entries, context)
-            if back and (effect.score, effect.onset_ns, effect.key) > (cause.score, cause.onset_ns, cause.key):
+            if back and _rank(effect) > _rank(cause):
                 continue
             best = hidden.get(id(effect))
             if best is None or cause.score > best.score:
                 hidden[id(effect)] = cause
+    _open_circles(findings, hidden)
     lead = [f for f in findings if id(f) not in hidden]
     explained: dict[int, list[Finding]] = {id(f): [] for f in lead}
     for f in findings:
@@ -112,3 +113,20 @@ def leaders(
         if top is not None and id(top) in explained:
             explained[id(top)].append(f)
     return lead, explained
+
+
+def _rank(finding: Finding) -> tuple[float, int, str, str]:
+    return finding.score, -finding.onset_ns, finding.condition, finding.key
+
+
+def _open_circles(findings: Sequence[Finding], hidden: dict[int, Finding]) -> None:
+    """Unhide the strongest of findings that explain each other in a circle."""
+    for finding in findings:
+        path: list[Finding] = []
+        here = finding
+        while id(here) in hidden and not any(here is p for p in path):
+            path.append(here)
+            here = hidden[id(here)]
+        if id(here) in hidden:
+            first = next(i for i, p in enumerate(path) if p is here)
+            del hidden[id(max(path[first:], key=_rank))]

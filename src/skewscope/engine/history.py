@@ -26,6 +26,9 @@ KEPT: Mapping[str, tuple[str, ...]] = {
 }
 """Features that reports plot and impact is computed from."""
 
+COUNTS = ("chunks", "arrivals")
+"""Those that count what happened in a window; the others are states or times."""
+
 MAX_POINTS = 4096
 MAX_SERIES = 4096
 MAX_ROUNDS = 600
@@ -33,23 +36,31 @@ MAX_EDGES = 1 << 16
 
 
 class _Trace:
-    """A series that halves its resolution whenever it is full, so that a day fits as well as a second."""
+    """A series that halves its resolution whenever it is full, so that a day fits as well as a second.
 
-    def __init__(self) -> None:
+    A point stands for the last `stride` values: their sum where they are counts, else the last one.
+    """
+
+    def __init__(self, counts: bool) -> None:
         self.ts: list[int] = []
         self.values: list[float] = []
+        self._counts = counts
         self._stride = 1
-        self._skipped = 0
+        self._held = 0
+        self._sum = 0.0
 
     def add(self, ts: int, value: float) -> None:
-        self._skipped += 1
-        if self._skipped < self._stride:
+        self._held += 1
+        self._sum = self._sum + value if self._counts else value
+        if self._held < self._stride:
             return
-        self._skipped = 0
         self.ts.append(ts)
-        self.values.append(value)
+        self.values.append(self._sum)
+        self._held, self._sum = 0, 0.0
         if len(self.ts) >= MAX_POINTS:
-            self.ts, self.values = self.ts[1::2], self.values[1::2]
+            pairs = zip(self.values[0::2], self.values[1::2], strict=True)
+            self.values = [a + b if self._counts else b for a, b in pairs]
+            self.ts = self.ts[1::2]
             self._stride *= 2
 
 
@@ -88,13 +99,13 @@ class History:
         self._note_rounds(cast(RoundRows, rows["round"]).rounds)
 
     def _add(self, scope: str, name: str, ts: int, rows: FeatureRows, column: np.ndarray) -> None:
-        for i in np.flatnonzero(np.isfinite(column)):
+        for i in np.flatnonzero(np.isfinite(column)).tolist():
             key = (scope, rows.keys[i], name)
             trace = self._traces.get(key)
             if trace is None:
                 if len(self._traces) >= MAX_SERIES:
                     continue
-                trace = self._traces[key] = _Trace()
+                trace = self._traces[key] = _Trace(name in COUNTS)
             trace.add(ts, float(column[i]))
 
     def _note_edges(self, pairs: FeatureRows) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from skewscope.core.condition import FINDING, Detector, Verdicts, Window
+from skewscope.core.condition import FINDING, NO_DATA, Detector, Verdicts, Window
 from skewscope.core.directory import Directory
 from skewscope.core.entry import Entry
 from skewscope.core.features import FeatureRows
@@ -31,6 +31,8 @@ class Judge:
         self._state = {name: np.full(16, value) for name, value in detector.STATE.items()}
         self._lives: dict[str, ScopeLife] = {}
         self.judged = 0
+        self.refused = 0
+        """Rows of scopes beyond MAX_SCOPES."""
         self.known: set[str] = set()
         """Needed features that were known at least once."""
 
@@ -62,10 +64,12 @@ class Judge:
                 self.known.add(name)
             keep &= finite
         at = np.flatnonzero(keep)
-        at = at[[self._slot(rows.keys[i]) >= 0 for i in at]] if len(at) else at
+        followed = np.array([self._slot(rows.keys[i]) >= 0 for i in at.tolist()], dtype=np.bool_)
+        self.refused += len(at) - int(np.count_nonzero(followed))
+        at = at[followed]
         for name, column in rows.columns.items():
             columns[name] = column[at]
-        keys = [rows.keys[i] for i in at]
+        keys = [rows.keys[i] for i in at.tolist()]
         slot = np.array([self._slots[k] for k in keys], dtype=np.int64)
         return Window(
             start_ns,
@@ -86,12 +90,15 @@ class Judge:
             slot = self._slots[key] = len(self._slots)
             for name, array in self._state.items():
                 if slot >= len(array):
-                    self._state[name] = np.concatenate([array, np.full(len(array), self._detector.STATE[name])])
+                    fresh = np.full(len(array), self._detector.STATE[name])
+                    self._state[name] = np.concatenate([array, fresh])
         return slot
 
     def _absorb(self, window: Window, verdicts: Verdicts, directory: Directory) -> list[Finding]:
         fired = []
         for i, key in enumerate(window.keys):
+            if verdicts.state[i] == NO_DATA:  # neither for nor against: m of n counts judged windows
+                continue
             found = bool(verdicts.state[i] == FINDING)
             life = self._lives.get(key)
             if life is None:
@@ -115,7 +122,8 @@ class Judge:
                 continue
             base = verdicts.evidence.get(name + BASELINE)
             baseline = float(base[i]) if base is not None and np.isfinite(base[i]) else None
-            evidence.append(Evidence(name, value, unit, baseline, _packets(window.frames, name, i, directory)))
+            packets = _packets(window.frames, name, i, directory)
+            evidence.append(Evidence(name, value, unit, baseline, packets))
         return evidence
 
 

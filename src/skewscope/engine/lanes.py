@@ -17,10 +17,12 @@ MIN_INSIDE_SHARE = 0.05
 """A stop inside a round shorter than this share of the picture is not drawn apart."""
 
 
-def lanes(history: History, directory: Directory, incidents: Sequence[Incident], members: dict[str, int]) -> list[Lanes]:
-    """Return a healthy and a faulty stretch of rounds for the group of each incident's culprit.
+def lanes(
+    history: History, directory: Directory, incidents: Sequence[Incident], members: dict[str, int]
+) -> list[Lanes]:
+    """Return a usual stretch of rounds of each group, and its slowest one from the first onset on.
 
-    members: address -> group id. Without an incident one usual stretch per group is returned.
+    members: address -> group id. Without an incident there is the usual stretch only.
     """
     out: list[Lanes] = []
     onset = min((i.onset_ns for i in incidents), default=None)
@@ -30,7 +32,9 @@ def lanes(history: History, directory: Directory, incidents: Sequence[Incident],
         if len(rounds.first) <= ROUNDS_SHOWN:
             continue
         took = rounds.took()
-        before = rounds.first[:-ROUNDS_SHOWN] < onset if onset is not None else np.ones(len(took), dtype=np.bool_)
+        before = np.ones(len(took), dtype=np.bool_)
+        if onset is not None:
+            before = rounds.first[:-ROUNDS_SHOWN] < onset
         if before.any():
             usual = np.flatnonzero(before)[np.argsort(took[before])[np.count_nonzero(before) // 2]]
             out.append(rounds.draw(int(usual), "usual", directory, g))
@@ -45,9 +49,10 @@ class _Flat:
     """Rounds of one group, joined and addressable by number."""
 
     def __init__(self, parts: Sequence[Rounds]) -> None:
-        names = ("member", "entry", "own", "own_from", "inside", "inside_end", "last_in", "end", "frame", "key")
+        names = ("member", "entry", "own", "own_from", "inside", "inside_end", "end", "frame", "key")
+        none = [np.zeros(0, dtype=np.int64)]
         self.col: dict[str, Array] = {
-            n: np.concatenate([getattr(p, n) for p in parts]) if parts else np.zeros(0, dtype=np.int64) for n in names
+            n: np.concatenate([getattr(p, n) for p in parts] or none) for n in names
         }
         key = self.col["key"]
         fresh = np.ones(len(key), dtype=np.bool_)
@@ -73,7 +78,9 @@ class _Flat:
                 spans += self._spans(int(row), last_entry, stop - start, names, directory)
         return Lanes(names[group], label, start, stop, spans)
 
-    def _spans(self, row: int, last_entry: int, width: int, names: list[str], directory: Directory) -> list[LaneSpan]:
+    def _spans(
+        self, row: int, last_entry: int, width: int, names: list[str], directory: Directory
+    ) -> list[LaneSpan]:
         c = self.col
         member, entry, end = names[int(c["member"][row])], int(c["entry"][row]), int(c["end"][row])
         frame = int(c["frame"][row])

@@ -40,7 +40,6 @@ class Engine:
                 raise ValueError(f"{entry.id}: scope {entry.scope!r} has no feature {', '.join(unknown)}")
         self._judges = [Judge(entry, detector) for entry, detector in plan.conditions]
         self._observers = observers
-        self._seen_scopes: set[str] = set()
         self.findings: list[Finding] = []
         """All findings so far, in the order in which they fired; open ones have end_ns None."""
 
@@ -53,7 +52,6 @@ class Engine:
                 rows[feature.SPEC.scope] = feature.update(slice_, rows)
         for observe in self._observers:
             observe(slice_, rows)
-        self._seen_scopes.update(scope for scope, r in rows.items() if len(r.keys))
         fired: list[Finding] = []
         for judge in self._judges:
             now, _ = judge.step(slice_.start_ns, slice_.end_ns, rows.get(judge.entry.scope), slice_.directory)

@@ -32,6 +32,7 @@ class _Pending:
     """Tables of one tap that no slice has taken yet, per schema name."""
 
     source: Iterator[dict[str, Table]]
+    wanted: frozenset[str]
     queues: dict[str, deque[tuple[Table, Array]]] = field(default_factory=dict)
     reached_ns: int = -1
     ended: bool = False
@@ -43,7 +44,7 @@ class _Pending:
             self.ended = True
             return
         for name, table in batch.items():
-            if len(table):
+            if len(table) and name in self.wanted:
                 # The running maximum makes "how far is time" monotonic under small steps back.
                 self.queues.setdefault(name, deque()).append((table, np.maximum.accumulate(table["ts_ns"])))
         packets = batch.get("packets")
@@ -79,7 +80,8 @@ def slices(
     tick_ns: int = TICK_NS,
 ) -> Iterator[Slice]:
     """Yield slices in event-time order until every tap has ended."""
-    pending = [_Pending(source) for source in taps]
+    wanted = frozenset(s.name for s in schemas)
+    pending = [_Pending(source, wanted) for source in taps]
     start: int | None = None
     idle = 0
     while True:
@@ -119,4 +121,3 @@ def _cut_all(pending: Sequence[_Pending], schema: Schema, end_ns: int) -> Table:
 
 def _sorted(order: Array) -> bool:
     return bool(np.all(order[1:] > order[:-1])) if len(order) > 1 else True
-

@@ -36,7 +36,14 @@ LAST, SEQUENCE, COUNT, USUAL, LIMIT, WHOLE, G_COLUMNS = range(7)
 
 @njit
 def number_rounds(
-    ts: Array, group: Array, sender: Array, members: Array, state: Array, sent: Array, histogram: Array, keys: Array
+    ts: Array,
+    group: Array,
+    sender: Array,
+    members: Array,
+    state: Array,
+    sent: Array,
+    histogram: Array,
+    keys: Array,
 ) -> None:
     """Write the round number of each packet to keys int64 (n,).
 

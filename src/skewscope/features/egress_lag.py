@@ -64,6 +64,7 @@ LAG_COLUMNS = {
         "1",
         "largest round in the longest common pause over the usual decode and prefill rounds, 0 = none ran",
     ),
+    "pause_decode_ratio": FeatureColumn("1", "the same over the usual decode rounds alone"),
 }
 
 
@@ -100,7 +101,8 @@ class EgressLag:
         out.update(pace)
         out["ingress_lag_share"] = self._ingress(pieces, host, log, usual, window_s)
         ends = pause_ns + (columns["common_pause_s"] * 1e9).astype(np.int64)
-        out["pause_size_ratio"] = self._pause_sizes(host, columns["pause_ratio"], pause_ns, ends)
+        sizes = self._pause_sizes(host, columns["pause_ratio"], pause_ns, ends)
+        out["pause_size_ratio"], out["pause_decode_ratio"] = sizes
         self._learn_sizes(pieces, before[1], host, log)
         return out
 
@@ -192,14 +194,19 @@ class EgressLag:
             "round_gap_p90_ratio": np.where(known, tail / self._round_tail.value[host], np.nan),
         }
 
-    def _pause_sizes(self, host: Array, ratio: Array, start: Array, end: Array) -> Array:
-        """Return how far the large rounds of each pause exceed what is usual."""
-        out = np.where(self._round_gap.known(host), 0.0, np.nan)
-        for i in np.flatnonzero((ratio > 1.0) & ~np.isnan(out)):
+    def _pause_sizes(self, host: Array, ratio: Array, start: Array, end: Array) -> tuple[Array, Array]:
+        """Return how far the large rounds of each pause exceed what is usual, and usual decode rounds."""
+        usual = np.where(self._round_gap.known(host), 0.0, np.nan)
+        decode = usual.copy()
+        for i in np.flatnonzero((ratio > 1.0) & ~np.isnan(usual)):
             size = self._rounds.recent.size_within(int(host[i]), int(start[i]) + 1, int(end[i]), PAUSE_SHARE)
-            usual = float(self._usual_size(np.array([i]))[0])
-            out[i] = size / usual if usual > 0 else 0.0
-        return out
+            row = np.array([i])
+            for out, measure in (
+                (usual, self._usual_size(row)[0]),
+                (decode, self._decode.quantile(row, 0.9)[0]),
+            ):
+                out[i] = size / measure if measure > 0 else 0.0
+        return usual, decode
 
     def _usual_size(self, rows: Array) -> Array:
         """Return the larger of the usual decode and prefill rounds, 0 where no decode round was seen."""

@@ -184,12 +184,18 @@ class Graph:
         """Take unframed flows with a rhythm of both directions between inner hosts for a group's."""
         self._since_ns = self._since_ns or slice_.start_ns
         flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
-        rows = (packets["proto"] == 6) & (packets["payload_bytes"] > 0) & (self._vantage[flow, way] == packets["tap"])
+        rows = (
+            (packets["proto"] == 6)
+            & (packets["payload_bytes"] > 0)
+            & (self._vantage[flow, way] == packets["tap"])
+        )
         np.add.at(self._data, (flow[rows], way[rows]), 1)
         if slice_.end_ns - self._since_ns < WAIT_NS:
             return
         low, high = self._data.min(axis=1), self._data.max(axis=1)
-        busy = np.flatnonzero((low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[: len(low)])
+        busy = np.flatnonzero(
+            (low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[: len(low)]
+        )
         inner = ~(self._asks & ~self._serves & (self._member < 0))
         a, b = self._ends[busy, 0], self._ends[busy, 1]
         unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]

@@ -38,7 +38,9 @@ class Groups:
             "rounds": FeatureColumn("1", "rounds that began in the window"),
             "interval_s": FeatureColumn("s", "mean time from round to round"),
             "interval_ref_s": FeatureColumn("s", "its reference, by kind of round"),
-            "slowdown_ratio": FeatureColumn("1", "time the rounds took over the time such rounds usually take"),
+            "slowdown_ratio": FeatureColumn(
+                "1", "time of the rounds over the time that such rounds usually take"
+            ),
             "longest_ref_s": FeatureColumn("s", "longest usual interval"),
             "message_bytes": FeatureColumn("bytes", "median largest message of the rounds"),
             "message_max_bytes": FeatureColumn("bytes", "largest message of the rounds"),
@@ -97,7 +99,7 @@ class Groups:
                 continue
             interval = (entry - before[0]) / 1e9
             key = (g, kind)
-            reference, scale = self._intervals.get(key)
+            reference, _ = self._intervals.get(key)
             if np.isfinite(reference) and interval < IDLE_RATIO * self._usual(g)[1]:
                 took, usual, counted = took + interval, usual + reference, counted + 1
             self._intervals.learn(key, np.array([interval]), 0.05 * reference if reference > 0 else interval)

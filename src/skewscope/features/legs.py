@@ -19,6 +19,19 @@ segment every 10-100 ms, so fewer slices hold too few segments to speak of a sha
 
 MAX_LEGS = 8192
 
+SUMMED = (
+    "segments_up",
+    "segments_down",
+    "lost_up",
+    "lost_down",
+    "zero_windows",
+    "zero_window_s",
+    "server_zero_windows",
+)
+
+DATED = {"lost_up": "lost", "lost_down": "lost", "zero_windows": "zero_windows"}
+"""Columns that carry an onset, and the pair's column that gives it."""
+
 
 class Legs:
     """Per client and server: the requests' direction (up) and the responses' direction (down)."""
@@ -33,12 +46,14 @@ class Legs:
             "lost_down": FeatureColumn("1", "the same from server to client"),
             "lost_up_share": FeatureColumn("1", "lost over sent, up"),
             "lost_down_share": FeatureColumn("1", "lost over sent, down"),
-            "zero_windows": FeatureColumn("1", "times the client said that it cannot take more, in the last two seconds"),
-            "zero_window_s": FeatureColumn("s", "time in the last two seconds during which it could not"),
-            "peers_zero_window_s": FeatureColumn("s", "the same for the other clients of the server, at most"),
+            "zero_windows": FeatureColumn("1", "times that the client could take no more, last two seconds"),
+            "zero_window_s": FeatureColumn("s", "time in the last two seconds in which it could not"),
+            "peers_zero_window_s": FeatureColumn(
+                "s", "the most of that among the other clients of the server"
+            ),
             "rtt_s": FeatureColumn("s", "least round trip seen on the leg in the window"),
             "rtt_ref_s": FeatureColumn("s", "its reference"),
-            "server_zero_windows": FeatureColumn("1", "times the server said so to the client"),
+            "server_zero_windows": FeatureColumn("1", "times that the server could take no more"),
         },
     )
     NEEDS: Sequence[str] = ("host", "pair")
@@ -60,15 +75,15 @@ class Legs:
                     self._recent.setdefault(leg, deque(maxlen=RECENT))
         legs = sorted(self._recent)
         columns = {name: nan_rows(len(legs)) for name in self.SPEC.columns}
-        onset = {n: np.zeros(len(legs), dtype=np.int64) for n in ("lost_up", "lost_down", "zero_windows")}
+        onset = {n: np.zeros(len(legs), dtype=np.int64) for n in DATED}
         frames = {n: np.full((len(legs), 2), -1, dtype=np.int64) for n in onset}
         names = slice_.directory.addresses
         rows = FeatureRows("leg", [f"{names[a]}->{names[b]}" for a, b in legs], columns, onset, frames)
         for i, leg in enumerate(legs):
             self._leg(rows, i, leg, pairs, slice_)
         for i, (_, server) in enumerate(legs):
-            rest = [columns["zero_window_s"][j] for j, other in enumerate(legs) if j != i and other[1] == server]
-            columns["peers_zero_window_s"][i] = max(rest, default=0.0)
+            others_of = [j for j, other in enumerate(legs) if j != i and other[1] == server]
+            columns["peers_zero_window_s"][i] = max(columns["zero_window_s"][others_of], default=0.0)
         return rows
 
     def _leg(self, rows: FeatureRows, i: int, leg: tuple[int, int], pairs: PairRows, slice_: Slice) -> None:
@@ -87,9 +102,7 @@ class Legs:
         recent = self._recent[leg]
         recent.append(now)
         total = np.sum(np.array(recent), axis=0)
-        named = ("segments_up", "segments_down", "lost_up", "lost_down")
-        named += ("zero_windows", "zero_window_s", "server_zero_windows")
-        for name, amount in zip(named, total, strict=True):
+        for name, amount in zip(SUMMED, total, strict=True):
             c[name][i] = amount
         c["lost_up_share"][i] = total[2] / max(total[0], 1.0)
         c["lost_down_share"][i] = total[3] / max(total[1], 1.0)
@@ -106,7 +119,8 @@ class Legs:
     ) -> None:  # fmt: skip
         """Date losses and closed windows by the first of those still counted."""
         c = rows.columns
-        for name, at, source in (("lost_up", up, "lost"), ("lost_down", down, "lost"), ("zero_windows", down, "zero_windows")):
+        for name, source in DATED.items():
+            at = up if name == "lost_up" else down
             key = (leg, name)
             if c[name][i] == 0 and not (name == "zero_windows" and c["zero_window_s"][i] > 0):
                 self._first.pop(key, None)

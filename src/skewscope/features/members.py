@@ -16,12 +16,16 @@ from skewscope.features.reference import Reference
 from skewscope.features.rounds import RoundRows, Rounds
 from skewscope.features.transport import PairRows
 
-LATE_SHARE = 0.25
+LATE_SHARE = 0.12
 """A member is late in a round when its excess is at least this share of the group's usual time per
 round: less costs under a quarter of a round and is within the 5-15 % spread of accelerators."""
 
 LATE_SCALES = 6.0
 """... and this many of its own scales, so that a noisy member needs more."""
+
+LEAST_TAIL = 0.05
+"""Least usual largest excess of a window, as a share of the usual time per round: clocks and the
+kernel's own work alone give that much."""
 
 MASK_NS = 400_000_000
 """How long a copy sent again keeps masking its sender's gaps: two least retransmission timers."""
@@ -52,6 +56,7 @@ class Members:
             "excess_max_s": FeatureColumn("s", "largest such excess"),
             "excess_ratio": FeatureColumn("1", "mean excess over the usual time per round"),
             "pause_ratio": FeatureColumn("1", "largest excess over the longest usual interval"),
+            "pause_tail_ratio": FeatureColumn("1", "largest excess over the usual largest of a window"),
             "peer_excess_s": FeatureColumn("s", "mean excess over its peers, usual or not"),
             "peer_ratio": FeatureColumn("1", "the same over the usual time per round"),
             "own_s": FeatureColumn("s", "median own time"),
@@ -68,6 +73,7 @@ class Members:
         self._usual = Reference()
         self._own = Reference()
         self._past = Reference()
+        self._tail = Reference()
         self._resent: dict[int, list[int]] = {}
         self._idle: dict[int, list[int]] = {}
 
@@ -199,6 +205,9 @@ class Members:
         c["excess_s"][i], c["excess_max_s"][i] = np.nanmean(beyond), np.nanmax(beyond)
         c["excess_ratio"][i] = c["excess_s"][i] / round_s
         c["pause_ratio"][i] = c["excess_max_s"][i] / longest
+        tail = max(np.nan_to_num(self._tail.get(m)[0]), LEAST_TAIL * round_s)
+        c["pause_tail_ratio"][i] = c["excess_max_s"][i] / tail
+        self._tail.learn(m, c["excess_max_s"][i : i + 1], 0.25 * tail)
         rows.onset_ns["excess_max_s"][i] = _began(r, top)
         if late.any():
             rows.onset_ns["late_rounds"][i] = _began(r, known[np.flatnonzero(late)[0]])

@@ -33,7 +33,9 @@ class Ports:
             "top_share": FeatureColumn("1", "share of the largest sender or receiver on the other side"),
             "top_peer": FeatureColumn("1", "address id of that peer"),
             "into": FeatureColumn("1", "1 = the direction towards the host, 0 = from it"),
-            "delay_ratio": FeatureColumn("1", "growth of the delay on the host's link over the usual time per round"),
+            "delay_ratio": FeatureColumn(
+                "1", "growth of the delay on its link over the usual time per round"
+            ),
             "lost": FeatureColumn("1", "copies lost on the host's link in the last second"),
         },
     )
@@ -86,7 +88,8 @@ class Ports:
         for h in sorted(known | set(self._rates)):
             mine_in, mine_out = ins & (p["dst"] == h), outs & (p["src"] == h)
             row = (bits[mine_in].sum(), bits[mine_out].sum(), bits[(mine_in | mine_out) & bulk].sum())
-            self._rates.setdefault(h, deque(maxlen=RECENT)).append((float(row[0]), float(row[1]), float(row[2])))
+            rate = (float(row[0]), float(row[1]), float(row[2]))
+            self._rates.setdefault(h, deque(maxlen=RECENT)).append(rate)
             self._peers.setdefault(h, deque(maxlen=RECENT)).append(_by_peer(p["src"][mine_in], bits[mine_in]))
 
     def _top(self, columns: dict[str, Array], i: int, h: int) -> None:

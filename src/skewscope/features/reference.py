@@ -50,7 +50,7 @@ class Reference:
                 return
             history = self._history[key] = deque(maxlen=HISTORY)
         median, scale = self.get(key)
-        for value in samples[-HISTORY:]:
+        for value in samples[np.isfinite(samples)][-HISTORY:]:
             if len(history) >= LEARN and abs(value - median) > GATE * max(scale, floor):
                 count = self._rejected.get(key, 0) + 1
                 if count > RELEARN:
@@ -70,11 +70,3 @@ def _summary(history: deque[float]) -> tuple[float, float]:
     values = np.fromiter(history, dtype=np.float64)
     median = float(np.median(values))
     return median, float(1.4826 * np.median(np.abs(values - median)))
-
-
-class LowReference(Reference):
-    """A reference for quantities that faults only enlarge: samples far above are never learned."""
-
-    def learn(self, key: object, samples: Array, floor: float) -> None:
-        """Absorb samples; those below the median are always accepted."""
-        super().learn(key, samples, floor)

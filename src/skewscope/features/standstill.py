@@ -11,7 +11,6 @@ from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Sli
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.rounds import RoundRows
-from skewscope.features.transport import PairRows
 
 ENDED_NS = 2_000_000_000
 """Ends of connections within this time of the group's last message belong to its stop: the others
@@ -28,7 +27,7 @@ class Standstill:
             "silence_s": FeatureColumn("s", "time since the group's last message"),
             "silence_ratio": FeatureColumn("1", "the same over the longest usual interval between rounds"),
             "demand": FeatureColumn("1", "requests and streams in hand at the group's endpoints"),
-            "left": FeatureColumn("1", "collective connections that the member ended or reset since the stop"),
+            "left": FeatureColumn("1", "collective connections that it ended or reset since the stop"),
             "left_first": FeatureColumn("1", "1 where it was the first of the group to do so"),
             "stopped_first": FeatureColumn("1", "1 where its last message out is the oldest of the group"),
             "behind_s": FeatureColumn("s", "how long before the next member it fell silent"),

@@ -15,20 +15,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewscope.core.jit import njit
+from skewscope.core.jit import inner, njit
 from skewscope.core.serial import serial16, serial32
 from skewscope.core.tables import Array
+from skewscope.features.tcp_fate import DECIDE_NS as DECIDE_NS
+from skewscope.features.tcp_fate import E_CLOSED, E_REORDERED, NO_ID, Scalar, arrived, event
+from skewscope.features.tcp_fate import E_LOST as E_LOST
+from skewscope.features.tcp_fate import E_RESENT as E_RESENT
 
 RING = 64
 """Copies remembered per lane: more than a round's segments in flight on a quiet path; on a bulk flow
 the oldest are forgotten, which loses samples of time, never the fate of a copy that was sent again."""
-
-DECIDE_NS = 200_000_000
-"""A copy's fate is decided this long after it was sent: the least retransmission timer of Linux
-(TCP_RTO_MIN), so a late original has had its time to arrive."""
-
-GIVE_UP_NS = 10_000_000_000
-"""After this long without a sign of life from the receiver's tap nothing is claimed about a copy."""
 
 # Columns of the ring: first and last sequence number, times at both taps, IP id, frame and tap of
 # the sender's view, state bits.
@@ -39,30 +36,33 @@ RESENT, IS_COPY = 1, 2
 A_PACKETS, A_BYTES, A_SEGMENTS, A_RESENT, A_REORDERED, A_DUPACKS, A_ZERO, A_SYN, A_FIN, A_RST = range(10)
 A_LARGEST, A_HOLES, A_CE, A_COLUMNS = 10, 11, 12, 13
 
-# Kinds of the event rows.
-E_LOST, E_NEEDLESS, E_REORDERED, E_RESENT, E_CLOSED = 1, 2, 3, 4, 5
+# Which of `counts` a row is counted in; int64 for the reason given in tcp_fate.
+C_RTT, C_TRANSIT = np.int64(0), np.int64(1)
 
 # Columns of the lane state.
 L_NEXT, L_UNA, L_SLOT, L_HEAD, L_RNEXT, L_HOLE_LO, L_HOLE_HI, L_HOLE_TS, L_HOLE_ID = range(9)
 L_ZERO_SINCE, L_PEAK, L_SHRINK, L_COLUMNS = 9, 10, 11, 12
 
 
-@njit
-def find_copy(ring: Array, slot: int, seq: int, end: int, ipid: int, missing: int) -> int:
-    """Return the newest ring index of this copy whose time column `missing` is still 0, or -1."""
+@inner
+def find_copy(ring: Array, slot: int, seq: int, end: int, ipid: int, sent: bool) -> int:
+    """Return the ring index of this copy as the other tap saw it alone, or -1.
+
+    sent: a copy that the receiver's tap saw and the sender's did not yet is looked for.
+    """
     for k in range(RING):
         row = ring[slot, k]
-        if row[END] == end and row[SEQ] == seq and row[IPID] == ipid and row[missing] == 0:
-            if row[TS_S] != 0 or row[TS_R] != 0:
-                return k
+        mine, other = (row[TS_S], row[TS_R]) if sent else (row[TS_R], row[TS_S])
+        if row[END] == end and row[SEQ] == seq and row[IPID] == ipid and mine == 0 and other != 0:
+            return k
     return -1
 
 
-@njit
+@inner
 def push_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, frame: int, length: int) -> int:
     """Remember a copy in the lane's ring, over the oldest one; returns its index."""
-    k = lane[L_HEAD] % RING
-    lane[L_HEAD] += 1
+    k = int(lane[L_HEAD]) % RING
+    lane[L_HEAD] = k + 1
     row = ring[lane[L_SLOT], k]
     row[:] = 0
     row[SEQ] = seq
@@ -73,7 +73,7 @@ def push_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, frame: in
     return k
 
 
-@njit
+@inner
 def mark_resent(ring: Array, slot: int, seq: int, end: int, newest: int) -> int:
     """Flag the earlier copy of these bytes as sent again; returns its index or -1."""
     found = -1
@@ -87,24 +87,19 @@ def mark_resent(ring: Array, slot: int, seq: int, end: int, newest: int) -> int:
     return found
 
 
-@njit
-def arrived(pending: Array, count: int, lane_id: int, seq: int, end: int, ipid: int) -> None:
-    """A copy showed at the receiver's tap (ipid >= 0), or a duplicate-SACK names its bytes (ipid < 0)."""
-    for p in range(count):
-        row = pending[p]
-        if row[0] != lane_id or row[8]:
-            continue
-        if ipid >= 0:
-            if row[6] == end and row[7] == ipid:
-                row[8] = 1
-        elif serial32(row[1], seq) <= 0 and serial32(row[6], end) >= 0:
-            row[8] = 1
-
-
-@njit
+@inner
 def on_sent(
-    ring: Array, lane: Array, acc: Array, ts: int, seq: int, end: int, ipid: int, frame: int, tap: int,
-    length: int, separate: bool,
+    ring: Array,
+    lane: Array,
+    acc: Array,
+    ts: int,
+    seq: int,
+    end: int,
+    ipid: int,
+    frame: int,
+    tap: int,
+    length: int,
+    separate: bool,
 ) -> tuple[int, int]:
     """A data segment at the sender's tap. Returns (1 where bytes were sent again, ring index)."""
     acc[A_SEGMENTS] += 1
@@ -117,7 +112,7 @@ def on_sent(
     k = -1
     if lane[L_SLOT] >= 0:
         if separate:
-            k = find_copy(ring, lane[L_SLOT], seq, end, ipid, TS_S)
+            k = find_copy(ring, lane[L_SLOT], seq, end, ipid, True)
         if k < 0:
             k = push_copy(ring, lane, seq, end, ipid, frame, length)
         ring[lane[L_SLOT], k, TS_S] = ts
@@ -133,9 +128,17 @@ def on_sent(
     return 1, -1
 
 
-@njit
+@inner
 def on_received(
-    ring: Array, lane: Array, acc: Array, ts: int, seq: int, end: int, ipid: int, frame: int, length: int,
+    ring: Array,
+    lane: Array,
+    acc: Array,
+    ts: int,
+    seq: int,
+    end: int,
+    ipid: int,
+    frame: int,
+    length: int,
     separate: bool,
 ) -> tuple[int, int]:
     """A data segment at the receiver's tap.
@@ -146,7 +149,7 @@ def on_received(
     transit = -1
     resent = False
     if separate and lane[L_SLOT] >= 0:
-        k = find_copy(ring, lane[L_SLOT], seq, end, ipid, TS_R)
+        k = find_copy(ring, lane[L_SLOT], seq, end, ipid, False)
         if k >= 0:
             transit = ts - ring[lane[L_SLOT], k, TS_S]
             resent = (ring[lane[L_SLOT], k, STATE] & IS_COPY) != 0
@@ -181,14 +184,13 @@ def on_received(
     return transit, 2 if ts - late > 3_000_000 else 1
 
 
-@njit
+@inner
 def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) -> tuple[int, int, int, int]:
     """An acknowledgement at the sender's tap that moved `una` forward.
 
     Returns (round trip ns or -1, 1 where the receiver may have delayed it, frame and payload bytes of
-    the data). A
-    receiver may hold back the acknowledgement of less than two full segments (RFC 9293 3.8.6.3),
-    so a bare one for a single copy is flagged.
+    the data). A receiver may hold back the acknowledgement of less than two full segments (RFC 9293,
+    section 3.8.6.3), so a bare one for a single copy is flagged.
     """
     best, count, frame, length = -1, 0, 0, 0
     slot = lane[L_SLOT]
@@ -208,25 +210,34 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
 
 @njit
 def scan(
-    cols: Array, vantage: Array, lanes: Array, ring: Array, acc: Array, rtt: Array, transit: Array,
-    events: Array, pending: Array, counts: Array,
+    cols: Array,
+    vantage: Array,
+    lanes: Array,
+    ring: Array,
+    acc: Array,
+    rtt: Array,
+    transit: Array,
+    events: Array,
+    pending: Array,
+    counts: Array,
 ) -> None:
     """Absorb the TCP packets of a slice.
 
     cols int64 (n, 14): ts, tap, frame, flow, way, payload, seq, ack, flags, window, sack lo, sack hi,
     ip id, ecn. vantage int32 (flows, 2). lanes int64 (lanes, L_COLUMNS), ring int64
     (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs: rtt int64 (n, 5): lane, ns, ts, frame,
-    payload bytes << 1 | delayed; transit int64 (n, 5): lane, ns, ts, frame, length; events int64 (n, 6): kind, lane, ts,
-    length, frame, 0; pending int64 (p, 9): lane, seq, first sent, sent again, length, frame, end,
-    IP id, 1 once it is known to have arrived. counts int64 (4,): rows used in rtt, transit, events, pending.
+    payload bytes << 1 | delayed; transit int64 (n, 5): lane, ns, ts, frame, length; events int64 (m, 6):
+    kind, lane, ts, length, frame, 0; pending: see tcp_fate. counts int64 (4,): rows used in rtt,
+    transit, events, pending.
     """
     for i in range(len(cols)):
         ts, tap, frame, flow, way = cols[i, 0], cols[i, 1], cols[i, 2], cols[i, 3], cols[i, 4]
-        payload, seq, ack, flags = cols[i, 5], cols[i, 6], cols[i, 7], cols[i, 8]
+        payload, seq, flags = cols[i, 5], cols[i, 6], cols[i, 8]
         sender_tap, receiver_tap = vantage[flow, way], vantage[flow, 1 - way]
         separate = sender_tap != receiver_tap
-        lane_id = flow * 2 + way
+        lane_id, back_id = flow * 2 + way, flow * 2 + 1 - way
         lane = lanes[lane_id]
+        where = frame | (tap << 48)
         if tap == sender_tap:
             _count_sent(lane, acc[lane_id], cols[i])
         span = payload + (flags & 1) + ((flags >> 1) & 1)
@@ -237,12 +248,11 @@ def scan(
             lane[L_HOLE_TS] = 0
         if span > 0 and flags & 4 == 0:
             if tap == sender_tap:
-                back = lanes[flow * 2 + way, L_ZERO_SINCE] > 0
                 again, k = on_sent(
                     ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, tap, payload, separate
                 )
-                if again and not back:
-                    _note_resent(ring, lane, lane_id, k, ts, end, payload, frame | (tap << 48), events, pending, counts)
+                if again and lane[L_ZERO_SINCE] == 0:
+                    _note_resent(ring, lane, lane_id, k, ts, payload, where, events, pending, counts)
             if tap == receiver_tap:
                 took, late = on_received(
                     ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, payload, separate
@@ -250,19 +260,19 @@ def scan(
                 if separate:
                     arrived(pending, counts[3], lane_id, seq, end, cols[i, 12])
                 if took >= 0:
-                    _row5(transit, counts, 1, lane_id, took, ts, frame | (tap << 48), payload)
+                    _row5(transit, counts, C_TRANSIT, lane_id, took, ts, where, payload)
                 if late:
                     if late == 1:
                         acc[lane_id, A_REORDERED] += 1
-                    if late == 1 or not separate:
-                        _event(events, counts, E_REORDERED if late == 1 else E_LOST, lane_id, ts, payload,
-                               frame | (tap << 48))
+                        event(events, counts, E_REORDERED, lane_id, ts, payload, where)
+                    elif not separate:
+                        event(events, counts, E_LOST, lane_id, ts, payload, where)
         # This packet acknowledges the other direction's data; that sender's tap must have seen it.
         if flags & 16 and tap == vantage[flow, 1 - way]:
-            _acknowledge(cols[i], lanes[flow * 2 + 1 - way], flow * 2 + 1 - way, ring, acc, rtt, pending, events, counts)
+            _acknowledge(cols[i], lanes[back_id], back_id, ring, acc, rtt, pending, events, counts)
 
 
-@njit
+@inner
 def _count_sent(lane: Array, acc: Array, row: Array) -> None:
     acc[A_PACKETS] += 1
     acc[A_BYTES] += row[5]
@@ -272,29 +282,28 @@ def _count_sent(lane: Array, acc: Array, row: Array) -> None:
     acc[A_CE] += 1 if row[13] == 3 else 0
 
 
-@njit
-def _row5(out: Array, counts: Array, which: int, a: int, b: int, c: int, d: int, e: int) -> None:
+@inner
+def _row5(out: Array, counts: Array, which: Scalar, a: int, b: int, c: int, d: int, e: int) -> None:
     n = counts[which]
     if n < len(out):
         out[n, 0], out[n, 1], out[n, 2], out[n, 3], out[n, 4] = a, b, c, d, e
         counts[which] += 1
 
 
-@njit
-def _event(events: Array, counts: Array, kind: int, lane_id: int, ts: int, length: int, frame: int) -> None:
-    n = counts[2]
-    if n < len(events):
-        events[n, 0], events[n, 1], events[n, 2] = kind, lane_id, ts
-        events[n, 3], events[n, 4] = length, frame
-        counts[2] += 1
-
-
-@njit
+@inner
 def _note_resent(
-    ring: Array, lane: Array, lane_id: int, k: int, ts: int, end: int, length: int, frame: int,
-    events: Array, pending: Array, counts: Array,
+    ring: Array,
+    lane: Array,
+    lane_id: int,
+    k: int,
+    ts: int,
+    length: int,
+    frame: int,
+    events: Array,
+    pending: Array,
+    counts: Array,
 ) -> None:
-    _event(events, counts, E_RESENT, lane_id, ts, length, frame)
+    event(events, counts, E_RESENT, lane_id, ts, length, frame)
     if k < 0 or counts[3] >= len(pending):
         return
     row = pending[counts[3]]
@@ -304,9 +313,16 @@ def _note_resent(
     counts[3] += 1
 
 
-@njit
+@inner
 def _acknowledge(
-    row: Array, lane: Array, lane_id: int, ring: Array, acc: Array, rtt: Array, pending: Array, events: Array,
+    row: Array,
+    lane: Array,
+    lane_id: int,
+    ring: Array,
+    acc: Array,
+    rtt: Array,
+    pending: Array,
+    events: Array,
     counts: Array,
 ) -> None:
     ts, payload, ack, flags, window = row[0], row[5], row[7], row[8], row[9]
@@ -323,11 +339,12 @@ def _acknowledge(
         acc[lane_id, A_ZERO] += 1
         if lane[L_ZERO_SINCE] == 0:
             lane[L_ZERO_SINCE] = ts
-            _event(events, counts, E_CLOSED, lane_id, lane[L_SHRINK] if lane[L_SHRINK] else ts, 0, row[2] | (row[1] << 48))
+            since = lane[L_SHRINK] if lane[L_SHRINK] else ts
+            event(events, counts, E_CLOSED, lane_id, since, window, row[2] | (row[1] << 48))
     elif lane[L_ZERO_SINCE] > 0:
         lane[L_ZERO_SINCE] = 0
     if row[11] and serial32(row[11], ack) <= 0:
-        arrived(pending, counts[3], lane_id, row[10], row[11], -1)
+        arrived(pending, counts[3], lane_id, row[10], row[11], NO_ID)
     una = lane[L_UNA]
     if una < 0:
         lane[L_UNA] = ack
@@ -335,40 +352,7 @@ def _acknowledge(
     if serial32(ack, una) > 0:
         took, delayed, frame, length = on_ack(ring, lane, ack, ts, payload, una)
         if took >= 0:
-            _row5(rtt, counts, 0, lane_id, took, ts, frame, (length << 1) | delayed)
+            _row5(rtt, counts, C_RTT, lane_id, took, ts, frame, (length << 1) | delayed)
         lane[L_UNA] = ack
-    elif ack == una and payload == 0 and flags & 7 == 0 and lane[L_NEXT] >= 0 and serial32(lane[L_NEXT], ack) > 0:
-        acc[lane_id, A_DUPACKS] += 1
-
-
-@njit
-def sent_twice(pending: Array, count: int, p: int) -> bool:
-    """Return whether another copy of the bytes of row p was sent again as well."""
-    for q in range(count):
-        if q != p and pending[q, 0] == pending[p, 0] and pending[q, 6] == pending[p, 6]:
-            return True
-    return False
-
-
-@njit
-def decide(
-    pending: Array, count: int, now: int, separate: Array, alive_ns: Array, events: Array, counts: Array
-) -> int:
-    """Settle the copies whose time has come; returns how many stay pending (moved to the front).
-
-    separate bool (count,): the two ends are judged from two taps. alive_ns int64 (count,): last
-    packet of anything at the receiver's tap.
-    """
-    kept = 0
-    for p in range(count):
-        first, again, known = pending[p, 2], pending[p, 3], pending[p, 8]
-        # A receiver's tap that has shown nothing since proves nothing: wait for a sign of life.
-        # Bytes that were sent again twice and more without an acknowledgement speak for themselves.
-        blind = separate[p] and alive_ns[p] < first and not sent_twice(pending, count, p)
-        if known == 0 and (now - again < DECIDE_NS or (blind and now - again < GIVE_UP_NS)):
-            pending[kept] = pending[p]
-            kept += 1
-        elif known or not blind:
-            kind = E_NEEDLESS if known else E_LOST
-            _event(events, counts, kind, pending[p, 0], first, pending[p, 4], pending[p, 5])
-    return kept
+    elif ack == una and payload == 0 and flags & 7 == 0 and lane[L_NEXT] >= 0:
+        acc[lane_id, A_DUPACKS] += 1 if serial32(lane[L_NEXT], ack) > 0 else 0

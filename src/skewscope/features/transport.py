@@ -10,11 +10,17 @@ import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
 from skewscope.core.tables import Array, Table
+from skewscope.features import tcp_fate as fate
 from skewscope.features import tcp_kernel as k
 from skewscope.features.graph import GraphRows, grow
 
 MAX_SLOTS = 1 << 14
 """Lanes whose copies are remembered (64 MiB); further lanes are counted without round trips."""
+
+SCANNED = (
+    "ts_ns", "tap", "frame", "flow", "way", "payload_bytes", "seq", "ack", "flags", "window",
+    "sack_lo", "sack_hi", "ip_id", "ecn",
+)  # fmt: skip
 
 
 @dataclass
@@ -22,7 +28,7 @@ class PairRows(FeatureRows):
     """Rows per directed host pair, and the raw events of the window for those who locate loss."""
 
     events: Array = field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))
-    """int64 (n, 6): kind (tcp_kernel.E_*), lane, ts_ns, length, frame | tap << 48, 0."""
+    """int64 (n, 6): kind (tcp_fate.E_*), lane, ts_ns, length, frame | tap << 48, 0."""
     passed: Array = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     """int64 (n, 3): lane, ts_ns, payload bytes of copies known to have crossed."""
     pair_of: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -44,11 +50,13 @@ class Transport:
             "lost": FeatureColumn("1", "copies that were lost"),
             "lost_smallest_bytes": FeatureColumn("bytes", "smallest lost copy"),
             "lost_largest_bytes": FeatureColumn("bytes", "largest lost copy"),
-            "needless": FeatureColumn("1", "copies sent again although the first had arrived (tail-loss probes)"),
+            "needless": FeatureColumn(
+                "1", "copies sent again after the first had arrived (tail-loss probes)"
+            ),
             "reordered": FeatureColumn("1", "segments that arrived behind later ones"),
             "holes": FeatureColumn("1", "gaps that opened at the receiver's tap"),
             "dupacks": FeatureColumn("1", "duplicate acknowledgements"),
-            "rtt_s": FeatureColumn("s", "median time from data to its acknowledgement at a's tap, delayed ones apart"),
+            "rtt_s": FeatureColumn("s", "median time from data to its ACK at a's tap, delayed ones apart"),
             "rtt_max_s": FeatureColumn("s", "largest such time"),
             "rtt_samples": FeatureColumn("1", "round trips behind the median"),
             "rtt_min_s": FeatureColumn("s", "least such time, possibly delayed ones included"),
@@ -107,25 +115,33 @@ class Transport:
 
     def _scan(self, slice_: Slice, tcp: Table, graph: GraphRows) -> tuple[Array, Array, Array]:
         n = len(tcp)
-        names = ("ts_ns", "tap", "frame", "flow", "way", "payload_bytes", "seq", "ack", "flags", "window")
-        names += ("sack_lo", "sack_hi", "ip_id", "ecn")
-        cols = np.empty((n, len(names)), dtype=np.int64)
-        for i, name in enumerate(names):
+        cols = np.empty((n, len(SCANNED)), dtype=np.int64)
+        for i, name in enumerate(SCANNED):
             cols[:, i] = tcp[name]
-        rtt, transit = np.zeros((n, 5), dtype=np.int64), np.zeros((n, 5), dtype=np.int64)
+        rtt, transit = (np.zeros((n, 5), dtype=np.int64) for _ in range(2))
         self._pending = grow(self._pending, self._pending_count + n, 0)
-        events = np.zeros((2 * n + self._pending_count + 1, 6), dtype=np.int64)
+        # A packet makes at most three events, and its fate one more.
+        events = np.zeros((4 * n + self._pending_count, 6), dtype=np.int64)
         counts = np.array([0, 0, 0, self._pending_count], dtype=np.int64)
         k.scan(
-            cols, graph.vantage, self._lanes, self._ring, self._acc, rtt, transit, events, self._pending, counts
+            cols,
+            graph.vantage,
+            self._lanes,
+            self._ring,
+            self._acc,
+            rtt,
+            transit,
+            events,
+            self._pending,
+            counts,
         )
         vantage = graph.vantage
         waiting = int(counts[3])
         lane = self._pending[:waiting, 0]
         far = vantage[lane // 2, 1 - lane % 2]
         separate = vantage[lane // 2, lane % 2] != far
-        now = slice_.end_ns if not slice_.last else slice_.end_ns + k.GIVE_UP_NS
-        self._pending_count = k.decide(
+        now = slice_.end_ns if not slice_.last else slice_.end_ns + fate.GIVE_UP_NS
+        self._pending_count = fate.decide(
             self._pending, waiting, now, separate, self._tap_last[far], events, counts
         )
         return rtt[: counts[0]], transit[: counts[1]], events[: counts[2]]
@@ -135,7 +151,8 @@ class Transport:
     ) -> PairRows:
         flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
         seen = (graph.vantage[flow, way] == packets["tap"]) & (flow > 0)
-        lanes = np.unique(np.concatenate([flow[seen] * 2 + way[seen], events[:, 1], np.array(sorted(self._zero_lanes), dtype=np.int64)]))
+        closed = np.array(sorted(self._zero_lanes), dtype=np.int64)
+        lanes = np.unique(np.concatenate([flow[seen] * 2 + way[seen], events[:, 1], closed]))
         ends = graph.ends[lanes // 2]
         src = ends[np.arange(len(lanes)), lanes % 2]
         dst = ends[np.arange(len(lanes)), 1 - lanes % 2]
@@ -175,7 +192,8 @@ class Transport:
             where = np.searchsorted(index.lanes, flow[udp] * 2 + way[udp])
             sizes = np.bincount(where, packets["payload_bytes"][udp], minlength=len(index.lanes))
             columns["bytes"] = columns["bytes"] + index.sum(sizes)
-            columns["packets"] = columns["packets"] + index.sum(np.bincount(where, minlength=len(index.lanes)))
+            count = np.bincount(where, minlength=len(index.lanes))
+            columns["packets"] = columns["packets"] + index.sum(count)
         largest = np.zeros(index.count)
         np.maximum.at(largest, index.row, acc[:, k.A_LARGEST])
         columns["largest_bytes"] = largest
@@ -216,7 +234,12 @@ class _Rows:
         return np.where(np.isfinite(low), low, np.nan)
 
     def median(
-        self, columns: dict[str, Array], onset: dict[str, Array], frames: dict[str, Array], name: str, rows: Array
+        self,
+        columns: dict[str, Array],
+        onset: dict[str, Array],
+        frames: dict[str, Array],
+        name: str,
+        rows: Array,
     ) -> None:
         """Add median, extreme and spread of samples (lane, ns, ts, frame, _) under `name`."""
         rows = rows[np.isin(rows[:, 0], self.lanes)]
@@ -247,7 +270,8 @@ class _Rows:
     ) -> None:
         """Add loss counts, the sizes of lost copies and the first lost copy's time and frame."""
         where = self.of(events[:, 1])
-        for name, kind in (("lost", k.E_LOST), ("needless", k.E_NEEDLESS), ("zero_windows", k.E_CLOSED)):
+        kinds = {"lost": fate.E_LOST, "needless": fate.E_NEEDLESS, "zero_windows": fate.E_CLOSED}
+        for name, kind in kinds.items():
             hit = events[:, 0] == kind
             if name not in columns:
                 columns[name] = np.bincount(where[hit], minlength=self.count).astype(np.float64)
@@ -257,7 +281,7 @@ class _Rows:
                 first[where[e]] = events[e, 2]
                 at[where[e]] = events[e, 4] >> 48, events[e, 4] & 0xFFFFFFFFFFFF
             onset[name], frames[name] = first, at
-        lost = events[:, 0] == k.E_LOST
+        lost = events[:, 0] == fate.E_LOST
         small, large = np.full(self.count, np.inf), np.zeros(self.count)
         np.minimum.at(small, where[lost], events[lost, 3])
         np.maximum.at(large, where[lost], events[lost, 3])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from skewscope.core.tables import Array
 from skewscope.wire import gloo, http1, tls
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import (
     CARRY,
     CLOSE,
@@ -35,7 +35,7 @@ MISSES = 8
 MAX_TRIES = 256
 
 
-@njit
+@inner
 def signature(src: Array, at: int, size: int, skip: int) -> int:
     """Return the protocol whose signature the segment start at `at` shows, or UNKNOWN."""
     if gloo.looks_like(src, at, size, skip):
@@ -47,7 +47,7 @@ def signature(src: Array, at: int, size: int, skip: int) -> int:
     return UNKNOWN
 
 
-@njit
+@inner
 def _reset(fr: Framing, slot: int, link: Row) -> None:
     """Forget the protocol of a flow and where its framers stood."""
     link["proto"] = UNKNOWN
@@ -62,7 +62,7 @@ def _reset(fr: Framing, slot: int, link: Row) -> None:
         fr.framers[s]["streaming"] = 0
 
 
-@njit
+@inner
 def _close(fr: Framing, span: Row, out: Out) -> None:
     """End one direction."""
     s = span["stream"]
@@ -76,7 +76,7 @@ def _close(fr: Framing, span: Row, out: Out) -> None:
     f["got"] = 0
 
 
-@njit
+@inner
 def _classify(protocols: Array, link: Row, span: Row, src: Array, at: int) -> None:
     """Look for a signature at a segment start of a flow without protocol."""
     if span["kind"] != DATA or span["head"] == 0 or span["size"] == 0:
@@ -93,7 +93,7 @@ def _classify(protocols: Array, link: Row, span: Row, src: Array, at: int) -> No
     protocols[span["flow"]] = link["proto"]
 
 
-@njit
+@inner
 def _take_http(fr: Framing, span: Row, src: Array, at: int, out: Out) -> None:
     s = span["stream"]
     link = fr.links[s >> 1]
@@ -102,7 +102,7 @@ def _take_http(fr: Framing, span: Row, src: Array, at: int, out: Out) -> None:
         _reset(fr, s >> 1, link)
 
 
-@njit
+@inner
 def _event(fr: Framing, span: Row, out: Out) -> None:
     """Take a span without bytes: a new connection, or the end of a direction."""
     if span["kind"] == OPEN:
@@ -112,7 +112,7 @@ def _event(fr: Framing, span: Row, out: Out) -> None:
         _close(fr, span, out)
 
 
-@njit
+@inner
 def _full(span: Row, out: Out) -> bool:
     """Tell whether the rows of one more span might not fit."""
     rows = max(out.cells[MESSAGE_ROWS], out.cells[HTTP_ROWS], out.cells[RECORD_ROWS])

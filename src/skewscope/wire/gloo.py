@@ -13,7 +13,7 @@ known or not. The first 24 bytes say all that a row needs, so a preamble cut beh
 from __future__ import annotations
 
 from skewscope.core.tables import Array
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import HOLE, MESSAGE_ROWS, Row, Rows, i64
 
 FRAMING_GLOO = 1
@@ -28,7 +28,7 @@ CARRIES_DATA = 1
 LOST, PREAMBLE, BODY = 0, 1, 2
 
 
-@njit
+@inner
 def _u64(src: Array, at: int) -> int:
     """Return a little-endian u64; from 2^63 on it comes out negative and so implausible."""
     value = i64(0)
@@ -60,7 +60,7 @@ def plausible(src: Array, at: int, have: int) -> bool:
     return opcode > CARRIES_DATA or nbytes == PREAMBLE_BYTES + length
 
 
-@njit
+@inner
 def looks_like(src: Array, at: int, size: int, skip: int) -> bool:
     """Tell whether a segment start (size known bytes, then skip unknown ones) is a preamble."""
     if size >= PREAMBLE_BYTES:
@@ -68,7 +68,7 @@ def looks_like(src: Array, at: int, size: int, skip: int) -> bool:
     return size >= NAMED_BYTES and size + skip >= PREAMBLE_BYTES and plausible(src, at, size)
 
 
-@njit
+@inner
 def emit(f: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
     """Append the row of the message in framer row `f`."""
     n = cells[MESSAGE_ROWS]
@@ -89,7 +89,7 @@ def emit(f: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
     row["nbytes"] = f["nbytes"]
 
 
-@njit
+@inner
 def _begin(f: Row, carry: Array, have: int, link: Row) -> bool:
     """Read the preamble in the carry row; returns whether a message begins, else the chain is lost."""
     f["got"] = 0
@@ -108,7 +108,7 @@ def _begin(f: Row, carry: Array, have: int, link: Row) -> bool:
     return True
 
 
-@njit
+@inner
 def _pass_body(f: Row, span: Row, size: int, end_ns: int, made: Rows, cells: Array) -> int:
     """Let up to `size` body bytes pass; emits the message when complete; returns the bytes taken."""
     take: int = min(f["left"], size)
@@ -119,7 +119,7 @@ def _pass_body(f: Row, span: Row, size: int, end_ns: int, made: Rows, cells: Arr
     return take
 
 
-@njit
+@inner
 def _find(src: Array, at: int, size: int) -> int:
     """Return the offset of the first whole plausible preamble in the known bytes, -1 if none."""
     for k in range(size - PREAMBLE_BYTES + 1):
@@ -128,7 +128,7 @@ def _find(src: Array, at: int, size: int) -> int:
     return -1
 
 
-@njit
+@inner
 def _known(
     f: Row,
     carry: Array,
@@ -170,7 +170,7 @@ def _known(
             k += _pass_body(f, span, size - k, span["ts"], made, cells)
 
 
-@njit
+@inner
 def _unknown(f: Row, carry: Array, link: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
     """Let the unknown bytes behind the known ones pass: only a named message leads across them."""
     skip = span["skip"]
@@ -185,7 +185,7 @@ def _unknown(f: Row, carry: Array, link: Row, span: Row, end_ns: int, made: Rows
         f["got"] = 0
 
 
-@njit
+@inner
 def take(
     f: Row,
     carry: Array,
@@ -206,7 +206,7 @@ def take(
         _unknown(f, carry, link, span, i64(0) if span["kind"] == HOLE else span["ts"], made, cells)
 
 
-@njit
+@inner
 def close(f: Row, span: Row, made: Rows, cells: Array) -> None:
     """End a direction: a message in progress is emitted with end_ns = 0."""
     if f["phase"] == BODY:

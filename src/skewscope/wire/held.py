@@ -7,7 +7,7 @@ delivered first wins. Every limit is checked where the list has grown.
 from __future__ import annotations
 
 from skewscope.core.tables import Array
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import (
     CLOSE,
     CLOSED,
@@ -30,7 +30,7 @@ HELD_COST = 96
 """Bytes of memory charged per held segment besides its payload."""
 
 
-@njit
+@inner
 def _pop(t: Tcp, s: int) -> None:
     """Free the first held segment of a stream."""
     st = t.streams[s]
@@ -49,7 +49,7 @@ def _pop(t: Tcp, s: int) -> None:
     t.cells[FREE_HELD] = k
 
 
-@njit
+@inner
 def _insert(
     t: Tcp, s: int, after: int, pos: int, at: int, size: int, skip: int, ts: int, frame: int, head: int
 ) -> int:
@@ -82,7 +82,7 @@ def _insert(
     return k
 
 
-@njit
+@inner
 def hold(t: Tcp, s: int, pos: int, at: int, size: int, skip: int, ts: int, frame: int, head: int) -> None:
     """Keep the bytes of a segment that no held segment has: first copy wins."""
     st = t.streams[s]
@@ -121,7 +121,7 @@ def hold(t: Tcp, s: int, pos: int, at: int, size: int, skip: int, ts: int, frame
         at_pos = stop
 
 
-@njit
+@inner
 def _hole(t: Tcp, s: int, end: int, ts: int) -> None:
     """Declare the bytes up to `end` missing."""
     st = t.streams[s]
@@ -129,7 +129,7 @@ def _hole(t: Tcp, s: int, end: int, ts: int) -> None:
     st["next"] = end
 
 
-@njit
+@inner
 def settle(t: Tcp, s: int, ts: int, flush: int) -> None:
     """Deliver what is in order; declare holes where waiting is over (all of them if `flush`)."""
     st = t.streams[s]
@@ -161,7 +161,7 @@ def settle(t: Tcp, s: int, ts: int, flush: int) -> None:
         st["fin"] = 0
 
 
-@njit
+@inner
 def end_stream(t: Tcp, s: int, ts: int) -> None:
     """Flush a direction: held bytes with their holes, then what was acknowledged and never seen."""
     st = t.streams[s]
@@ -176,7 +176,7 @@ def end_stream(t: Tcp, s: int, ts: int) -> None:
     mark(t, i64(CLOSE), s, i64(0), st["next"], ts)
 
 
-@njit
+@inner
 def reset(t: Tcp, s: int) -> None:
     """Forget a direction; it must have been flushed."""
     st = t.streams[s]

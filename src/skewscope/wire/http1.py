@@ -13,7 +13,7 @@ from skewscope.wire import http1_words as words
 from skewscope.wire import sse
 from skewscope.wire.http1_rows import CHUNK_ROW, END, REQUEST_HEAD, RESPONSE_HEAD, RESYNCHRONISED, emit
 from skewscope.wire.http1_words import CHUNK, NOTHING, looks_like
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner
 from skewscope.wire.layout import HOLE, HTTP1, UNKNOWN, Out, Row, i64
 
 LOST, START, HEADERS, LENGTH, UNTIL_CLOSE, CHUNK_SIZE, CHUNK_DATA, CHUNK_END, TRAILERS = range(9)
@@ -37,20 +37,20 @@ MAX_ASKS = 31
 __all__ = ["CHUNK", "NOTHING", "TRANSITIONS", "close", "looks_like", "take"]
 
 
-@njit
+@inner
 def _lose(f: Row) -> None:
     f["phase"] = LOST
     f["got"] = 0
 
 
-@njit
+@inner
 def _malformed(f: Row, link: Row) -> None:
     """These bytes are not what the phase asks for: lose the place and count it against the protocol."""
     _lose(f)
     link["misses"] = min(link["misses"] + 1, 250)
 
 
-@njit
+@inner
 def _ask(link: Row, code: int) -> None:
     """Note a request: the response to a HEAD has no body, the one to a CONNECT opens a tunnel."""
     if link["asked"] >= MAX_ASKS:
@@ -60,7 +60,7 @@ def _ask(link: Row, code: int) -> None:
     link["asked"] += 1
 
 
-@njit
+@inner
 def _answer(link: Row) -> int:
     """Return the code of the oldest unanswered request, ASKED_OTHER where none is known."""
     if link["asked"] == 0:
@@ -71,7 +71,7 @@ def _answer(link: Row) -> int:
     return code
 
 
-@njit
+@inner
 def _end_message(f: Row, span: Row, out: Out) -> None:
     f["phase"] = START
     f["got"] = 0
@@ -80,7 +80,7 @@ def _end_message(f: Row, span: Row, out: Out) -> None:
         emit(f, span, i64(END), i64(0), out)
 
 
-@njit
+@inner
 def _flush_piece(f: Row, span: Row, out: Out) -> None:
     """Emit the body bytes passed since the last row."""
     if span["kind"] != HOLE and f["nbytes"] > 0:
@@ -90,7 +90,7 @@ def _flush_piece(f: Row, span: Row, out: Out) -> None:
     f["cut"] = 0
 
 
-@njit
+@inner
 def _emit_head(f: Row, carry: Array, span: Row, out: Out) -> None:
     if f["response"] == 1:
         emit(f, span, i64(RESPONSE_HEAD), max(f["length"], i64(0)), out)
@@ -100,7 +100,7 @@ def _emit_head(f: Row, carry: Array, span: Row, out: Out) -> None:
         words.put_target(carry, f["target_bytes"], row, out)
 
 
-@njit
+@inner
 def _begin_body(f: Row, span: Row, out: Out) -> None:
     """Enter the phase that the head's framing headers ask for (RFC 9112, 6.3)."""
     f["nbytes"] = 0
@@ -120,7 +120,7 @@ def _begin_body(f: Row, span: Row, out: Out) -> None:
         _end_message(f, span, out)
 
 
-@njit
+@inner
 def _end_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """The empty line after the headers: emit the head and see what follows it."""
     link["confirms"] = min(link["confirms"] + 1, 250)
@@ -145,7 +145,7 @@ def _end_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
         _begin_body(f, span, out)
 
 
-@njit
+@inner
 def _cut_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """The snap length cut a head: emit what its beginning says; what follows it is not known."""
     if f["phase"] == START:
@@ -161,7 +161,7 @@ def _cut_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     _emit_head(f, carry, span, out)
 
 
-@njit
+@inner
 def _end_line(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """Act on a complete line in the carry row."""
     n = min(f["got"], words.LINE)
@@ -189,7 +189,7 @@ def _end_line(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
         _begin_chunk(f, link, words.chunk_size(carry, n))
 
 
-@njit
+@inner
 def _begin_chunk(f: Row, link: Row, size: int) -> None:
     f["head_bytes"] = 0
     if size < 0:
@@ -201,7 +201,7 @@ def _begin_chunk(f: Row, link: Row, size: int) -> None:
     f["phase"] = CHUNK_DATA if size > 0 else TRAILERS
 
 
-@njit
+@inner
 def _line(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, n: int, out: Out) -> int:
     """Take bytes up to the end of a line; returns how many were taken."""
     k = 0
@@ -222,7 +222,7 @@ def _line(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, n: in
     return k
 
 
-@njit
+@inner
 def _passed(f: Row, span: Row, n: int, out: Out) -> None:
     """Account for n body bytes; ends the chunk or the message that they complete."""
     phase = f["phase"]
@@ -244,7 +244,7 @@ def _passed(f: Row, span: Row, n: int, out: Out) -> None:
             sse.reset(f)  # the next chunk of a stream almost always starts an event
 
 
-@njit
+@inner
 def _body(f: Row, span: Row, src: Array, at: int, n: int, out: Out) -> int:
     """Let up to n known body bytes pass; returns how many did."""
     if f["phase"] != UNTIL_CLOSE:
@@ -255,7 +255,7 @@ def _body(f: Row, span: Row, src: Array, at: int, n: int, out: Out) -> int:
     return n
 
 
-@njit
+@inner
 def _chunk_end(f: Row, link: Row, c: int) -> None:
     """Take one byte of the line end behind a chunk."""
     if c == 13 and f["got"] == 0:
@@ -267,7 +267,7 @@ def _chunk_end(f: Row, link: Row, c: int) -> None:
         _malformed(f, link)
 
 
-@njit
+@inner
 def _unknown(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
     """Let the span's unknown bytes pass where a length is known, else lose the place."""
     skip = span["skip"]
@@ -298,7 +298,7 @@ def _unknown(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
             return
 
 
-@njit
+@inner
 def _resynchronise(f: Row, span: Row, src: Array, at: int, out: Out) -> None:
     """Find the place again at a segment start, if it looks like the start of an element."""
     if span["head"] == 0:
@@ -319,7 +319,7 @@ def _resynchronise(f: Row, span: Row, src: Array, at: int, out: Out) -> None:
         sse.reset(f)
 
 
-@njit
+@inner
 def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, out: Out) -> None:
     """Take one span (data, or a hole: all unknown). A tunnel or upgrade sets the link to UNKNOWN."""
     size = span["size"]
@@ -341,7 +341,7 @@ def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, out: O
         _flush_piece(f, span, out)
 
 
-@njit
+@inner
 def close(f: Row, span: Row, out: Out) -> None:
     """End a direction; a FIN (`head` of the span) ends a body that lasts until the close."""
     if f["phase"] == UNTIL_CLOSE and span["head"] == 1:

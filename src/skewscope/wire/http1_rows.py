@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner
 from skewscope.wire.layout import HTTP_ROWS, Out, Row
 
 REQUEST_HEAD, RESPONSE_HEAD, CHUNK_ROW, END, RESYNCHRONISED = 1, 2, 3, 4, 5
 
 
-@njit
+@inner
 def emit(f: Row, span: Row, kind: int, nbytes: int, out: Out) -> int:
     """Append a row for the element that the framer row `f` holds; returns its index."""
     n: int = out.cells[HTTP_ROWS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skewscope.core.tables import Array
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import CARRY, TEXT_BYTES, TEXT_CUTS, Out, Row, i64
 
 LINE = CARRY // 2
@@ -39,7 +39,7 @@ _EVENT_STREAM = _word(b"text/event-stream")
 _CHUNKED = _word(b"chunked")
 
 
-@njit
+@inner
 def _starts(src: Array, at: int, n: int, word: Array) -> bool:
     """Tell whether the n bytes at `at` start with a lower-case word, in either case."""
     if n < len(word):
@@ -53,7 +53,7 @@ def _starts(src: Array, at: int, n: int, word: Array) -> bool:
     return True
 
 
-@njit
+@inner
 def _method(src: Array, at: int, n: int) -> tuple[int, int, int]:
     """Return (method, ask code, bytes up to the target) of a request line; method 0 if it is none."""
     if n < 4 or src[at] < 65 or src[at] > 90:
@@ -77,7 +77,7 @@ def _method(src: Array, at: int, n: int) -> tuple[int, int, int]:
     return 0, 0, 0
 
 
-@njit
+@inner
 def _hex(c: int) -> int:
     """Return the value of a hexadecimal digit, -1 if it is none."""
     if 48 <= c <= 57:
@@ -143,7 +143,7 @@ def start_line(f: Row, line: Array, n: int, whole: int) -> bool:
     return True
 
 
-@njit
+@inner
 def _keep_target(f: Row, line: Array, at: int, n: int) -> None:
     """Copy the path of the target at `at`; none where it is cut off or not a path."""
     if at < n and line[at] != 47 and line[at] != 42:  # absolute form: the path starts at the third slash
@@ -163,7 +163,7 @@ def _keep_target(f: Row, line: Array, at: int, n: int) -> None:
         f["target_bytes"] = k - at
 
 
-@njit
+@inner
 def put_target(carry: Array, n: int, row: int, out: Out) -> None:
     """Copy the kept target to the output; the row's target holds 1 + its index until it is named."""
     at = out.cells[TEXT_BYTES]
@@ -177,7 +177,7 @@ def put_target(carry: Array, n: int, row: int, out: Out) -> None:
     out.http[row]["target"] = cut + 1
 
 
-@njit
+@inner
 def _value_at(line: Array, at: int, n: int) -> int:
     while at < n and (line[at] == 32 or line[at] == 9):
         at += 1
@@ -202,7 +202,7 @@ def header(f: Row, line: Array, n: int, whole: int) -> None:
                 f["chunked"] = 1
 
 
-@njit
+@inner
 def _decimal(line: Array, at: int, n: int) -> int:
     """Return the decimal number at `at`, -1 if there is none or it is absurd."""
     first = at

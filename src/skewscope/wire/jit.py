@@ -1,5 +1,5 @@
 """Kernels of the parsers are compiled as everywhere: see core.jit."""
 
-from skewscope.core.jit import njit
+from skewscope.core.jit import inner, njit
 
-__all__ = ["njit"]
+__all__ = ["inner", "njit"]

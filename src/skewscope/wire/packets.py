@@ -10,7 +10,7 @@ import numpy as np
 from skewscope.core.directory import Directory, Flow, address_text
 from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Array, Table
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 
 FAULTS = {
     0: "parsed",
@@ -25,22 +25,22 @@ LINK_ETHERNET = 1
 _EMPTY = np.uint64(0)
 
 
-@njit
+@inner
 def _be16(buf: Array, at: int) -> int:
     return int((np.int64(buf[at]) << 8) | np.int64(buf[at + 1]))
 
 
-@njit
+@inner
 def _be32(buf: Array, at: int) -> int:
     return (_be16(buf, at) << 16) | _be16(buf, at + 2)
 
 
-@njit
+@inner
 def _be64(buf: Array, at: int) -> np.uint64:
     return (np.uint64(_be32(buf, at)) << np.uint64(32)) | np.uint64(_be32(buf, at + 4))
 
 
-@njit
+@inner
 def _intern(hi: np.uint64, lo: np.uint64, keys: Array, ids: Array, used: Array) -> int:
     """Return the id of a 128-bit key in an open-addressing table, adding it where new.
 
@@ -64,7 +64,7 @@ def _intern(hi: np.uint64, lo: np.uint64, keys: Array, ids: Array, used: Array) 
     return int(used[0])
 
 
-@njit
+@inner
 def _options(buf: Array, at: int, end: int, out: Array, i: int) -> None:
     """Read the TCP options in [at, end) into row i of out: tsval, tsecr, sack lo, sack hi, mss, wscale+1."""
     while at < end:
@@ -97,7 +97,7 @@ W_FAULT, W_SRC, W_DST, W_SPORT, W_DPORT, W_PROTO, W_PAYLOAD, W_CAPTURED, W_AT = 
 W_SEQ, W_ACK, W_FLAGS, W_WINDOW, W_IPID, W_TOS, W_FLOW, W_WAY, W_COLUMNS = range(9, 18)
 
 
-@njit
+@inner
 def _ip_header(buf: Array, at: int, end: int, w: Array, i: int, addr: Array) -> tuple[int, int]:
     """Parse the IP header at `at`; returns (offset of the transport header, end of the IP payload).
 
@@ -155,7 +155,7 @@ def _ip_header(buf: Array, at: int, end: int, w: Array, i: int, addr: Array) -> 
     return at, stop
 
 
-@njit
+@inner
 def _transport(buf: Array, at: int, end: int, stop: int, w: Array, i: int, opt: Array) -> None:
     """Parse TCP or UDP at `at`; `end` bounds the captured bytes, `stop` the IP payload."""
     proto = w[i, W_PROTO]

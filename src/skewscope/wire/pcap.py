@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skewscope.core.tables import Array
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 
 HEADER_BYTES = 24
 RECORD_BYTES = 16
@@ -51,7 +51,7 @@ def parse_header(data: bytes) -> PcapHeader | None:
     return PcapHeader(order == ">", unit, snap, link & 0x0FFFFFFF)
 
 
-@njit
+@inner
 def _u32(buf: Array, at: int, big: bool) -> int:
     b0, b1, b2, b3 = np.int64(buf[at]), np.int64(buf[at + 1]), np.int64(buf[at + 2]), np.int64(buf[at + 3])
     if big:

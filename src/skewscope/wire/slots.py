@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skewscope.core.tables import Array
 from skewscope.wire.held import end_stream, reset
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner
 from skewscope.wire.layout import (
     EVICTED,
     FREE_SLOT,
@@ -21,7 +21,7 @@ from skewscope.wire.layout import (
 from skewscope.wire.spans import mark
 
 
-@njit
+@inner
 def _evict(t: Tcp, k: int, ts: int) -> None:
     """End both directions of the flow in slot k and free the slot."""
     for s in (2 * k, 2 * k + 1):
@@ -36,7 +36,7 @@ def _evict(t: Tcp, k: int, ts: int) -> None:
     t.cells[FREE_SLOT] = k
 
 
-@njit
+@inner
 def _unlink(slots: Rows, cells: Array, k: int) -> None:
     newer = slots[k]["newer"]
     older = slots[k]["older"]
@@ -50,7 +50,7 @@ def _unlink(slots: Rows, cells: Array, k: int) -> None:
         cells[OLDEST] = newer
 
 
-@njit
+@inner
 def _link_newest(slots: Rows, cells: Array, k: int) -> None:
     first = cells[NEWEST]
     slots[k]["newer"] = -1
@@ -62,7 +62,7 @@ def _link_newest(slots: Rows, cells: Array, k: int) -> None:
     cells[NEWEST] = k
 
 
-@njit
+@inner
 def touch(slots: Rows, cells: Array, k: int, ts: int) -> None:
     """Note a packet of the flow in slot k."""
     slots[k]["ts"] = ts
@@ -71,7 +71,7 @@ def touch(slots: Rows, cells: Array, k: int, ts: int) -> None:
         _link_newest(slots, cells, k)
 
 
-@njit
+@inner
 def slot_for(t: Tcp, b: Batch, i: int) -> int:
     """Return the slot of packet i's flow; the flow longest silent makes room where none is free."""
     flow = b.flow[i]

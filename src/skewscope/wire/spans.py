@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import DATA, L_SEGMENTS, SPANS, Row, Tcp, i64
 
 
@@ -20,7 +20,7 @@ def held_spare(t: Tcp) -> int:
     return most
 
 
-@njit
+@inner
 def fill(
     span: Row, slot: Row, kind: int, stream: int, at: int, size: int, skip: int, pos: int, ts: int
 ) -> None:
@@ -46,7 +46,7 @@ def fill(
     span["frame"] = 0
 
 
-@njit
+@inner
 def put(t: Tcp, kind: int, stream: int, at: int, size: int, skip: int, pos: int, ts: int) -> int:
     """Append a span and return its index."""
     n: int = t.cells[SPANS]
@@ -55,13 +55,13 @@ def put(t: Tcp, kind: int, stream: int, at: int, size: int, skip: int, pos: int,
     return n
 
 
-@njit
+@inner
 def mark(t: Tcp, kind: int, stream: int, skip: int, pos: int, ts: int) -> int:
     """Append a span without known bytes and return its index."""
     return put(t, kind, stream, i64(-1), i64(0), skip, pos, ts)
 
 
-@njit
+@inner
 def shift(at: int, by: int) -> int:
     """Return the byte reference `by` bytes further (layout.SPAN, `at`)."""
     if at <= -2:
@@ -69,7 +69,7 @@ def shift(at: int, by: int) -> int:
     return at + by
 
 
-@njit
+@inner
 def deliver_part(
     t: Tcp, s: int, pos: int, at: int, size: int, skip: int, ts: int, frame: int, head: int
 ) -> None:

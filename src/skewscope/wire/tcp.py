@@ -13,7 +13,7 @@ the snap length cut off), holes, closes, opens. Rules:
 from __future__ import annotations
 
 from skewscope.wire.held import end_stream, hold, reset, settle
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import (
     CLOSED,
     DATA,
@@ -39,14 +39,14 @@ STRAYS = 3
 """Consecutive segments far behind that make a new connection whose SYN was not captured."""
 
 
-@njit
+@inner
 def _start(t: Tcp, s: int, state: int, pos: int) -> None:
     st = t.streams[s]
     st["state"] = state
     st["next"] = pos
 
 
-@njit
+@inner
 def _syn(t: Tcp, s: int, seq: int, flags: int, ts: int) -> None:
     """Start a direction at its SYN, or a new connection if it was running with another one."""
     st = t.streams[s]
@@ -71,7 +71,7 @@ def _syn(t: Tcp, s: int, seq: int, flags: int, ts: int) -> None:
     st["isn"] = seq
 
 
-@njit
+@inner
 def _stray(t: Tcp, s: int, pos: int, end: int, ts: int) -> int:
     """Tell whether a segment far behind is to be dropped (1) or has started a new connection (0)."""
     st = t.streams[s]
@@ -87,7 +87,7 @@ def _stray(t: Tcp, s: int, pos: int, end: int, ts: int) -> int:
     return 0
 
 
-@njit
+@inner
 def _segment(t: Tcp, b: Batch, i: int, s: int, pos: int) -> None:
     """Take the payload of packet i: deliver it, hold it, or drop what is already there."""
     st = t.streams[s]
@@ -106,7 +106,7 @@ def _segment(t: Tcp, b: Batch, i: int, s: int, pos: int) -> None:
         hold(t, s, pos, at, size, end - pos - size, b.ts[i], b.frame[i], 1)
 
 
-@njit
+@inner
 def packet(t: Tcp, b: Batch, i: int) -> None:
     """Take one packet of a followed flow."""
     s = 2 * slot_for(t, b, i) + i64(b.way[i] & 1)
@@ -142,7 +142,7 @@ def packet(t: Tcp, b: Batch, i: int) -> None:
         settle(t, s, ts, i64(0))
 
 
-@njit
+@inner
 def _in_order(st: Row, other: Row, flags: int, payload: int, seq: int, ack: int) -> bool:
     """Tell whether a packet is the usual case, and then note its acknowledgement.
 

@@ -7,7 +7,7 @@ bytes are there and plausible, else LOST; BODY -> HEADER when the record has pas
 from __future__ import annotations
 
 from skewscope.core.tables import Array
-from skewscope.wire.jit import njit
+from skewscope.wire.jit import inner
 from skewscope.wire.layout import HOLE, RECORD_ROWS, Row, Rows, i64
 
 HEADER_BYTES = 5
@@ -19,7 +19,7 @@ MAX_ALERT = 512
 LOST, HEADER, BODY = 0, 1, 2
 
 
-@njit
+@inner
 def plausible(src: Array, at: int) -> bool:
     """Tell whether the five bytes at `at` can be a record header of TLS 1.0 to 1.3."""
     kind = src[at]
@@ -35,13 +35,13 @@ def plausible(src: Array, at: int) -> bool:
     return length <= MAX_RECORD
 
 
-@njit
+@inner
 def looks_like(src: Array, at: int, size: int) -> bool:
     """Tell whether a segment start is a record header."""
     return size >= HEADER_BYTES and plausible(src, at)
 
 
-@njit
+@inner
 def _emit(f: Row, span: Row, records: Rows, cells: Array) -> None:
     n = cells[RECORD_ROWS]
     cells[RECORD_ROWS] = n + 1
@@ -57,7 +57,7 @@ def _emit(f: Row, span: Row, records: Rows, cells: Array) -> None:
     row["nbytes"] = f["nbytes"]
 
 
-@njit
+@inner
 def _pass_body(f: Row, span: Row, size: int, records: Rows, cells: Array) -> int:
     """Let up to `size` body bytes pass; returns the bytes taken. Without its end seen, no row."""
     take: int = min(f["left"], size)
@@ -70,7 +70,7 @@ def _pass_body(f: Row, span: Row, size: int, records: Rows, cells: Array) -> int
     return take
 
 
-@njit
+@inner
 def _begin(f: Row, carry: Array, link: Row, span: Row, records: Rows, cells: Array) -> None:
     """Read the header in the carry row."""
     f["got"] = 0
@@ -87,7 +87,7 @@ def _begin(f: Row, carry: Array, link: Row, span: Row, records: Rows, cells: Arr
         _pass_body(f, span, i64(0), records, cells)
 
 
-@njit
+@inner
 def take(
     f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, records: Rows, cells: Array
 ) -> None:

@@ -3,7 +3,8 @@
 Symptom: every open stream of the endpoint pauses at the same time, again and again.
 Signal: a pause common to all begun streams, longer than their usual gap, in which the endpoint's host ran
     a collective round far larger than its usual decode and prefill rounds. Each pause adds the steps that
-    it cost; the sum is forgotten within some tens of steps.
+    it cost; the sum is forgotten within some tens of steps. Where long prompts are usual, pauses of
+    several gaps beside rounds that exceed the decode rounds alone by far count as well.
 Why these thresholds: see entry.toml.
 Looks like: c38 (no round runs in the pause), c30 (nothing runs any more), c24 (a network queue), c20 and
     c23 (every round is slower, at its usual size), c01 (streams do not pause).
@@ -37,6 +38,8 @@ class Detector:
         blocked = state["blocked"][slot] * 0.5 ** (steps / p.memory_steps)
         ratio = window["pause_ratio"]
         hit = (ratio >= p.min_pause_ratio) & (window["pause_size_ratio"] >= p.min_size_ratio)
+        # Where long prompts are what is usual, the pause itself must be long.
+        hit |= (ratio >= p.long_pause_ratio) & (window["pause_decode_ratio"] >= p.min_decode_ratio)
         # The same pause shows in every window that it spans; only its growth counts.
         again = np.abs(start - state["counted_ns"][slot]) < 1e6
         cost = np.minimum(ratio - 1.0, np.where(again, steps, np.inf))

@@ -8,7 +8,13 @@ from skewscope.conditions.loader import load_all
 from skewscope.core.condition import CLEAR, FINDING, Window
 
 CONDITION = load_all()["c34"]
-USUAL = {"common_pause_s": 0.3, "pause_ratio": 6.0, "pause_size_ratio": 40.0, "chunk_gap_ref_s": 0.05}
+USUAL = {
+    "common_pause_s": 0.3,
+    "pause_ratio": 6.0,
+    "pause_size_ratio": 40.0,
+    "pause_decode_ratio": 8.0,
+    "chunk_gap_ref_s": 0.05,
+}
 
 
 def judge(**changed: float):
