@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib
 import tomllib
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 
@@ -19,7 +18,7 @@ import pytest
 
 from skewscope.conditions.loader import load_all
 from skewscope.core.scenario import Scenario
-from skewscope.lab.synth import Truth, capture
+from skewscope.lab.synth import Truth
 from tests.conditions.reports import Reports
 
 CONDITIONS = load_all()
@@ -138,12 +137,3 @@ def test_it_ends_after_recovery(id_, scenario, reports):
     for incident in of_condition(report, id_):
         assert incident.end_ns is not None, told(report)
         assert incident.end_ns - ended < (CONDITIONS[id_].entry.timing.keep_s + 1.5) * 1e9
-
-
-@each_case
-def test_the_same_seed_gives_the_same_packets(id_, scenario):
-    """Cheap, and once per condition is enough: the first scenario, cut short."""
-    if scenario is not scenarios_of(id_)[0]:
-        pytest.skip("once per condition")
-    short = replace(scenario, duration_s=0.2)
-    assert capture(short) == capture(short)

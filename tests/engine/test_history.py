@@ -48,8 +48,8 @@ def pairs(*ends):
     columns = {
         "bytes": np.full(count, 1000.0),
         "packets": np.full(count, 10.0),
-        "collective_bytes": np.array([900.0 if e == (A, B) else 0.0 for e in ends]),
-        "http_bytes": np.array([0.0 if e == (A, B) else 800.0 for e in ends]),
+        "collective_bytes": np.array([900.0 if set(e) == {A, B} else 0.0 for e in ends]),
+        "http_bytes": np.array([0.0 if set(e) == {A, B} else 800.0 for e in ends]),
     }
     return PairRows(
         "pair", [f"{a}->{b}" for a, b in ends], columns, pair_of={e: i for i, e in enumerate(ends)}

@@ -26,7 +26,17 @@ def diagnose(findings: Sequence[Finding], entries: Mapping[str, Entry], context:
             effects = [f for leader in mine for f in explained[id(leader)]]
             incidents.append(_incident(entries, mine, effects, context))
     incidents.sort(key=lambda i: (-i.score * (i.impact.tokens_per_s_lost or 0.0), -i.score, i.onset_ns))
+    _number_twins(incidents)
     return incidents
+
+
+def _number_twins(incidents: Sequence[Incident]) -> None:
+    """Make ids unique: one condition may begin at two places in the same millisecond."""
+    seen: dict[str, int] = {}
+    for incident in incidents:
+        seen[incident.id] = count = seen.get(incident.id, 0) + 1
+        if count > 1:
+            incident.id = f"{incident.id}-{count}"
 
 
 def _incident(

@@ -82,8 +82,9 @@ class History:
 
     def __call__(self, slice_: Slice, rows: Mapping[str, FeatureRows]) -> None:
         """Remember what one slice showed."""
+        if self._directory is None:
+            self.first_ns = slice_.start_ns
         self._directory = slice_.directory
-        self.first_ns = self.first_ns or slice_.start_ns
         self.last_ns = slice_.end_ns
         self._graph = cast(GraphRows, rows["host"])
         self._round_s.update(cast(GroupRows, rows["group"]).round_s)

@@ -137,8 +137,9 @@ class Graph:
         named = packets["src"] > 0
         self._tap_packets[:width] += np.bincount(taps[named], minlength=width)[:width]
         share = self._counts / np.maximum(self._tap_packets[:width], 1)
-        best = share.argmax(axis=1)
-        own = np.where(share[np.arange(len(share)), best] >= OWN_SHARE, best, -1).astype(np.int32)
+        # Of several such taps the one that shows most of the host: another host's tap shows their pair only.
+        most = np.where(share >= OWN_SHARE, self._counts, 0)
+        own = np.where(most.any(axis=1), most.argmax(axis=1), -1).astype(np.int32)
         own[0] = -1
         if not np.array_equal(own, self._own[: len(own)]):
             self._own[: len(own)] = own
@@ -154,7 +155,10 @@ class Graph:
         self._ends[flow[rows], way] = packets["src"][rows]
         self._ends[flow[rows], 1 - way] = packets["dst"][rows]
         flows, taps = flows[flows > 0], taps[unique // 65536 > 0]
-        new = (self._first[flows] < 0) | ((self._first[flows] != taps) & (self._second[flows] < 0))
+        first, second = self._first[flows], self._second[flows]
+        # Of three taps and more on a flow the ends' own ones are remembered.
+        own = (self._own[self._ends[flows]] == taps[:, None]).any(axis=1)
+        new = (first < 0) | ((first != taps) & ((second < 0) | (own & (second != taps))))
         if not new.any():
             return
         for f, tap in zip(flows[new], taps[new], strict=True):
@@ -162,6 +166,9 @@ class Graph:
                 self._first[f] = tap
             elif self._first[f] != tap and self._second[f] < 0:
                 self._second[f] = tap
+            elif tap not in (self._first[f], self._second[f]) and tap in self._own[self._ends[f]]:
+                taken = self._second[f] in self._own[self._ends[f]]
+                (self._first if taken else self._second)[f] = tap
         self._choose(np.unique(flows[new]))
 
     def _choose(self, flows: Array) -> None:

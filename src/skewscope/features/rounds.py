@@ -17,6 +17,9 @@ from skewscope.features.graph import GraphRows, grow
 WAIT_NS = 1_000_000_000
 """A round that some member never reported is given up after this long (ten slices)."""
 
+FULL_BYTES = 1_000
+"""Payload from which on a segment counts as part of a bulk transfer: nearly a full Ethernet frame."""
+
 MAX_MEMBERS = 1 << 14
 
 
@@ -156,7 +159,8 @@ class RoundFeature:
         group = graph.member[p["dst"]]
         inner = (group >= 0) & (graph.member[p["src"]] == group)
         asked = graph.server[flow] == 1 - way
-        seen = (p["payload_bytes"] > 0) & ~graph.collective[flow] & (flow > 0) & (inner | asked)
+        # Bulk data between members says nothing of when a round may begin; a work list is one message.
+        seen = (p["payload_bytes"] > 0) & (p["payload_bytes"] < FULL_BYTES) & ~graph.collective[flow] & (flow > 0) & (inner | asked)
         seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
         kind = np.where(inner, -1, -2).astype(np.int64)
         parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, kind, p["payload_bytes"], kind, seen))

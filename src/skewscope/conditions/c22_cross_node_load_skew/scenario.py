@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skewscope.core.scenario import Fault, Scenario, Workload
 
-PAIRS = Workload(ranks=2, replicas=2, own_s=0.008, answer_tokens=24, clients=12, slots=4)
+PAIRS = Workload(ranks=2, replicas=2, own_s=0.008, answer_tokens=24, clients=6, slots=4)
 ROOM = Workload(ranks=2, replicas=2, own_s=0.008, answer_tokens=24, clients=8, slots=8, length_spread=0.4)
 
 SCENARIOS = (
@@ -15,7 +15,7 @@ SCENARIOS = (
         duration_s=6.0,
         seed=2202,
         workload=PAIRS,
-        faults=(Fault("token_blind_routing", 1.5, 6.0, strength=10.0),),
+        faults=(Fault("token_blind_routing", 1.5, 6.0, strength=6.0),),
     ),
     Scenario(
         "uneven arrivals",
@@ -28,9 +28,9 @@ SCENARIOS = (
     Scenario(
         "balanced again",
         "recovering",
-        duration_s=9.0,
+        duration_s=10.0,
         seed=2204,
         workload=PAIRS,
-        faults=(Fault("token_blind_routing", 1.5, 5.0, strength=10.0),),
+        faults=(Fault("token_blind_routing", 1.5, 4.5, strength=4.0),),
     ),
 )

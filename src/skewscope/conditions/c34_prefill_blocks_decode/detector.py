@@ -46,7 +46,8 @@ class Detector:
         fresh = blocked < p.forgotten_steps
         state["first_ns"][slot] = np.where(hit & fresh, start, state["first_ns"][slot])
         state["counted_ns"][slot] = np.where(hit, start, state["counted_ns"][slot])
-        blocked = np.where(hit, blocked + cost, blocked)
+        # Capped, so that a long episode is not remembered longer than a short one.
+        blocked = np.where(hit, np.minimum(blocked + cost, p.max_blocked_steps), blocked)
         state["blocked"][slot] = blocked
         found = blocked >= p.min_blocked_steps
         margin = blocked / p.min_blocked_steps

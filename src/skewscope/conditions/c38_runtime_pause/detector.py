@@ -34,13 +34,13 @@ class Detector:
         pause = (ratio >= p.min_pause_ratio) & (window["pause_tail_ratio"] >= p.min_tail_ratio)
         total, since, count = (window.state[n] for n in ("sum", "since", "count"))
         before = total[window.slot]
-        after = np.maximum(0.0, before - p.leak * window["rounds"]) + np.where(pause, np.minimum(ratio, p.enough), 0.0)
+        after = np.maximum(0.0, before - p.leak * window["rounds"]) + np.where(pause, ratio, 0.0)
         onset = window.onset_of("excess_max_s").astype(np.float64)
         since[window.slot] = np.where(pause & (before <= 0.0), onset, np.where(after <= 0.0, 0.0, since[window.slot]))
         count[window.slot] = np.where(after <= 0.0, 0.0, count[window.slot] + pause)
-        total[window.slot] = np.minimum(after, 4.0 * p.enough)
+        total[window.slot] = np.minimum(after, 10.0 * p.enough)
         found = pause & (after >= p.enough)
-        score = np.where(found, 1.0 - 0.4 / np.maximum(count[window.slot], 1.0) ** 0.5 * p.enough / np.maximum(after, p.enough), 0.0)
+        score = np.where(found, 1.0 - 0.4 * p.enough / np.maximum(after, p.enough), 0.0)
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),
             score,
