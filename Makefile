@@ -17,7 +17,7 @@ ARGS   ?=
 help:  ## print the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.installed  ## create or update .venv with all that development and tests need
+setup: $(VENV)/.warmed  ## create or update .venv with all that development and tests need
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Python 3.11 or later is needed, found " + sys.version)'
@@ -30,6 +30,11 @@ $(VENV)/.locked: requirements.lock $(VENV)/.created
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.locked
 	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Compiles the kernels into Numba's cache: without it the first run takes half a minute longer.
+$(VENV)/.warmed: $(VENV)/.installed
+	$(PY) -m skewscope.app.warm
 	@touch $@
 
 demo: setup  ## explain a recorded fault: prints the incident and the path of the HTML report

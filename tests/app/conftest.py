@@ -12,6 +12,12 @@ from skewscope.core.report import Report
 from tests.app import example_report
 
 
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands say nothing of compilation, whatever the state of the kernels' cache."""
+    monkeypatch.setattr("skewscope.app.warm.is_first_run", lambda: False)
+
+
 @pytest.fixture
 def straggler() -> Report:
     return example_report.straggler()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skewscope.diagnose.blame import MAX_CULPRITS, causes, culprits
+from skewscope.diagnose.blame import MOST_CERTAIN, MAX_CULPRITS, causes, culprits
 from tests.diagnose.cases import RANKS, entry, finding, network, rule
 
 A, B, C, D = RANKS
@@ -14,13 +14,14 @@ def named(made, *found):
 
 def test_one_suspect_is_certain():
     ((kind, who, p),) = named(entry(20), finding(key=A))
-    assert (kind, who, p) == ("rank", A, 1.0)
+    assert (kind, who) == ("rank", A)
+    assert p == pytest.approx(MOST_CERTAIN)
 
 
 def test_shares_of_several_sum_to_one_and_the_strongest_comes_first():
     got = named(entry(20), finding(key=A, score=0.6), finding(key=B, score=0.9), finding(key=A, score=0.3))
     assert [who for _, who, _ in got] == [B, A]
-    assert sum(p for *_, p in got) == pytest.approx(1.0)
+    assert sum(p for *_, p in got) == pytest.approx(MOST_CERTAIN)
     assert got[0][2] == pytest.approx(0.9, abs=0.03), "0.9 against 0.6 takes nine tenths"
 
 
@@ -31,7 +32,7 @@ def test_equal_suspects_come_in_order_of_their_ids():
 def test_the_list_is_short_and_probabilities_are_not_inflated():
     got = named(entry(20), *(finding(key=f"10.0.1.{i}") for i in range(10)))
     assert len(got) == MAX_CULPRITS
-    assert sum(p for *_, p in got) == pytest.approx(MAX_CULPRITS / 10)
+    assert sum(p for *_, p in got) == pytest.approx(MOST_CERTAIN * MAX_CULPRITS / 10)
 
 
 @pytest.mark.parametrize(("key", "who"), [("self", A), ("from", A), ("to", B)])
@@ -58,7 +59,7 @@ def test_two_ends_that_cannot_be_told_apart_are_one_link():
         finding(key=C, score=0.5),
     )
     assert [who for _, who, _ in got] == [f"{A}->{B}", f"{C}->fabric"]
-    assert sum(p for *_, p in got) == pytest.approx(1.0)
+    assert sum(p for *_, p in got) == pytest.approx(MOST_CERTAIN)
     assert got[0][2] > 0.95
 
 

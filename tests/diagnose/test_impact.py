@@ -31,8 +31,8 @@ def test_service_before_and_during():
         series(RANKS[0], "interval_s", 0.04, 0.1, scope="group"),
     )
     assert got.ttft_s == (0.2, 0.6)
-    assert got.chunk_gap_s == (0.04, 0.1)
-    assert got.step_s == (0.04, 0.1)
+    assert got.chunk_gap_s == pytest.approx((0.04, 0.1))
+    assert got.step_s == pytest.approx((0.04, 0.1))
     assert got.tokens_per_s_lost == pytest.approx(50.0)
     assert (got.streams, got.requests) == (5, 50)
 

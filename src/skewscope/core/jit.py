@@ -52,6 +52,11 @@ def inner(function: F) -> F:
     return cast(F, dispatcher)
 
 
+def has_entry(dispatcher: object) -> bool:
+    """Return whether Python may call this kernel."""
+    return not isinstance(dispatcher, _Inner)
+
+
 class _Inner(CPUDispatcher):  # type: ignore[misc]
     """Without this, a call from Python would jump to address 0."""
 

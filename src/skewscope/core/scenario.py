@@ -29,12 +29,18 @@ FAULTS = (
 )
 
 
+ROUTER, CLIENT, BYSTANDER = -2, -3, -4
+"""Targets of link faults beside the hosts of ranks: the gateway, the clients, a foreign host."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """A synthetic serving cluster; times in s, sizes in bytes, spreads as standard deviation ratios."""
 
     ranks: int = 4
     replicas: int = 1
+    per_host: int = 1
+    """Processes on each host, filled rank by rank; what they send each other is in no capture."""
     layers: int = 1
     own_s: float = 0.02
     own_spread: float = 0.02
@@ -55,7 +61,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Fault:
-    """One injected fault. `target` counts ranks (or hosts) from 0; -1 where it has none."""
+    """One injected fault. `target` counts ranks (or, for links and hosts, hosts); -1 where it has none."""
 
     kind: str
     start_s: float

@@ -17,6 +17,9 @@ named in their place."""
 
 MAX_CULPRITS = 4
 
+MOST_CERTAIN = 0.98
+"""Probability that all suspects in view share: the culprit may be out of view."""
+
 
 def culprits(entry: Entry, findings: Sequence[Finding], context: Context) -> list[Culprit]:
     """Return the suspects of findings of one condition, most probable first.
@@ -28,7 +31,8 @@ def culprits(entry: Entry, findings: Sequence[Finding], context: Context) -> lis
         host = _accused(entry, finding, context)
         score[host] = max(score.get(host, 0.0), finding.score)
     share = {host: s**SHARPNESS for host, s in score.items()}
-    total = sum(share.values()) or 1.0
+    # What is left over is for a suspect that nobody saw.
+    total = (sum(share.values()) or 1.0) / MOST_CERTAIN
     ranked = sorted(((p / total, host) for host, p in share.items()), key=lambda x: (-x[0], x[1]))
     named = [Culprit(entry.culprit_kind, _id(entry, h), _name(entry, h, context), p) for p, h in ranked]
     tie = _tied_link(entry, ranked, score, context)

@@ -56,7 +56,10 @@ def _pair(
     named = [s for s in series if s.name == name]
     before = [v for s in named for v in _values(s, onset_ns - BEFORE_NS, onset_ns - SETTLE_NS)]
     during = [v for s in named for v in _values(s, onset_ns, end_ns)]
-    return _median(before), _median(during)
+    if name == "ttft_s":
+        return _median(before), _median(during)
+    # Means: pauses that a median would hide are what an incident costs.
+    return _mean(before), _mean(during)
 
 
 def _rate(series: Sequence[Series], onset_ns: int, end_ns: int) -> tuple[float | None, float | None]:
@@ -72,6 +75,10 @@ def _rate(series: Sequence[Series], onset_ns: int, end_ns: int) -> tuple[float |
         return sum(sum(v) for v in values) / (longest * min(spans) / 1e9)
 
     return mean(onset_ns - BEFORE_NS, onset_ns - SETTLE_NS), mean(onset_ns, end_ns)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -59,6 +59,8 @@ class Members:
             "pause_tail_ratio": FeatureColumn("1", "largest excess over the usual largest of a window"),
             "peer_excess_s": FeatureColumn("s", "mean excess over its peers, usual or not"),
             "peer_ratio": FeatureColumn("1", "the same over the usual time per round"),
+            "busy_s": FeatureColumn("s", "mean own time plus time inside, what the member held a round for"),
+            "peers_busy_s": FeatureColumn("s", "mean over the same rounds of the other members' median"),
             "own_s": FeatureColumn("s", "median own time"),
             "own_ref_s": FeatureColumn("s", "its reference"),
             "peers_own_s": FeatureColumn("s", "median own time of the other members in the same rounds"),
@@ -92,13 +94,17 @@ class Members:
         keys = [slice_.directory.addresses[m] for m in members]
         rows = FeatureRows("member", keys, columns, onset, frames)
         if len(rounds):
-            excess, peers_own, wait, masked = self._excess(rounds, graph)
+            excess, busy, peers_own, wait, masked = self._excess(rounds, graph)
             for i, m in enumerate(members):
                 mine = np.flatnonzero(rounds.member == m)
                 if len(mine):
                     g = int(graph.member[m])
                     self._judge(rows, i, m, groups, g, rounds, mine, excess, masked)
                     self._describe(rows, i, m, rounds, mine, peers_own, wait)
+                    known = mine[np.isfinite(excess[mine])]
+                    if len(known):
+                        columns["busy_s"][i] = busy[known].mean()
+                        columns["peers_busy_s"][i] = (busy[known] - excess[known]).mean()
         return rows
 
     def _note_resent(self, slice_: Slice, graph: GraphRows, pairs: PairRows) -> None:
@@ -122,8 +128,8 @@ class Members:
                     self._idle.setdefault(m, []).append(slice_.end_ns)
                     del self._idle[m][:-IDLE_KEPT]
 
-    def _excess(self, r: Rounds, graph: GraphRows) -> tuple[Array, Array, Array, Array]:
-        """Return per row: excess over peers (s, NaN unknown), peers' own (s), wait (s), masked."""
+    def _excess(self, r: Rounds, graph: GraphRows) -> tuple[Array, Array, Array, Array, Array]:
+        """Return per row: excess over peers, time held, peers' own, wait (s, NaN unknown), masked."""
         n = len(r.group)
         masked = np.zeros(n, dtype=np.bool_)
         own = np.where(r.own > 0, r.own / 1e9, np.nan)
@@ -163,7 +169,7 @@ class Members:
                     excess[lo + j] = self._against_past(r, lo + j, float(part[j]))
                     peers = np.delete(part_own, j)
                     peers_own[lo + j] = np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
-        return excess, peers_own, wait, masked
+        return excess, busy, peers_own, wait, masked
 
     def _against_past(self, r: Rounds, row: int, busy: float) -> float:
         """Return the excess over the member's own past at equal work, where no peer has a tap (s)."""

@@ -24,7 +24,7 @@ class Standstill:
         "standstill",
         "a member of a group, with respect to the group's progress",
         {
-            "silence_s": FeatureColumn("s", "time since the group's last message"),
+            "silence_s": FeatureColumn("s", "time since the group's last message and its endpoints' last piece out"),
             "silence_ratio": FeatureColumn("1", "the same over the longest usual interval between rounds"),
             "demand": FeatureColumn("1", "requests and streams in hand at the group's endpoints"),
             "left": FeatureColumn("1", "collective connections that it ended or reset since the stop"),
@@ -37,6 +37,7 @@ class Standstill:
 
     def __init__(self) -> None:
         self._left: dict[int, tuple[int, int]] = {}
+        self._piece_ns: dict[str, int] = {}
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
         """Absorb one slice."""
@@ -50,14 +51,19 @@ class Standstill:
         onset = {"silence_s": np.zeros(len(members), dtype=np.int64)}
         rows = FeatureRows("standstill", [names[m] for m in members], columns, onset)
         demand = _demand(others["endpoint"])
+        for host in _sending(others["endpoint"]):
+            self._piece_ns[host] = slice_.end_ns
         at = {key: i for i, key in enumerate(groups.keys)}
         for g in graph.groups:
             team = graph.groups[g]
             spots = [members.index(m) for m in team]
             i = at[names[g]]
             last = int(groups.onset_ns["silence_ratio"][i])
-            columns["silence_s"][spots] = groups.columns["silence_s"][i]
-            columns["silence_ratio"][spots] = groups.columns["silence_ratio"][i]
+            # While pieces still leave, output drains: the front end is late, the group is done.
+            piece = max((self._piece_ns.get(names[m], 0) for m in team), default=0)
+            silence = min(groups.columns["silence_s"][i], (slice_.end_ns - piece) / 1e9)
+            columns["silence_s"][spots] = silence
+            columns["silence_ratio"][spots] = silence / groups.columns["longest_ref_s"][i]
             onset["silence_s"][spots] = last
             columns["demand"][spots] = sum(demand.get(names[m], 0.0) for m in team)
             self._rank(columns, team, spots, rounds, last)
@@ -96,6 +102,12 @@ def _demand(endpoints: FeatureRows) -> dict[str, float]:
         waiting = endpoints.columns["open_requests"][i] + endpoints.columns["active_streams"][i]
         out[host] = out.get(host, 0.0) + float(np.nan_to_num(waiting))
     return out
+
+
+def _sending(endpoints: FeatureRows) -> set[str]:
+    """Return the hosts whose endpoints sent a piece in the window."""
+    chunks = endpoints.columns["chunks"]
+    return {k.rsplit(":", 1)[0].strip("[]") for i, k in enumerate(endpoints.keys) if chunks[i] > 0}
 
 
 FEATURE = Standstill

@@ -60,6 +60,14 @@ def progress_bar(total_bytes: int, quiet: bool) -> Iterator[Callable[[int, int],
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def tell_first_run() -> None:
+    """Say on stderr why the first run after an installation takes long."""
+    from skewscope.app import warm
+
+    if warm.is_first_run():
+        say("first run: compiling, about half a minute of one core; this happens once")
+
+
 def unreadable(report: Report) -> list[Input]:
     """Return the inputs that gave nothing because they could not be read."""
     return [i for i in report.inputs if i.kind == UNREADABLE]
@@ -93,5 +101,6 @@ def _pipeline(found: Expanded, quiet: bool) -> tuple[Report, bool]:
     with interruptible() as stopped, progress_bar(found.bytes_total, quiet) as progress:
         from skewscope.app import pipeline  # slow to import: an interrupt must find its handler
 
+        tell_first_run()
         report = pipeline.run(found.files, progress=progress, stop=stopped)
         return report, stopped()

@@ -51,6 +51,7 @@ def command(out: Path, only: tuple[str, ...], list_all: bool) -> None:
         raise SystemExit(_run.NO_INPUT)
     from skewscope.app.render import terminal
 
+    _run.tell_first_run()
     screen = terminal.console()
     for shown in demo.play(found, out):
         screen.rule(f"recording {shown.recording.name}", align="left", characters="=")

@@ -50,7 +50,7 @@ class Detector:
         began = np.where(hit & (before <= 0.0), onset.astype(np.float64), since[window.slot])
         llr[window.slot] = after
         since[window.slot] = np.where(after <= 0.0, 0.0, began)
-        found = (after >= p.limit) & (since[window.slot] > 0)
+        found = hit & (after >= p.limit) & (since[window.slot] > 0)
         score = np.where(found, 1.0 - 0.5 * np.exp(-(after - p.limit) / gain - excess.clip(0.0, 3.0)), 0.5 * after / p.limit)
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),
@@ -62,7 +62,8 @@ class Detector:
     @staticmethod
     def _evidence(window: Window) -> dict[str, np.ndarray]:
         return {
-            "excess_s": window["excess_s"],
+            "busy_s": window["busy_s"],
+            "busy_s_ref": window["peers_busy_s"],
             "excess_max_s": window["excess_max_s"],
             "excess_ratio": window["excess_ratio"],
             "own_s": window["own_s"],

@@ -50,9 +50,9 @@ class Member:
         self.process, self.rank, self.size = process, rank, size
         self._pairs: dict[int, _Pair] = {}
         self._received = self._sent = 0
-        self._noise = Noise(seed, f"member {process.host.name}", normal=True)
+        self._noise = Noise(seed, f"member {process.name}", normal=True)
         self._opaque = opaque
-        draw = rng(seed, f"payload {process.host.name}")
+        draw = rng(seed, f"payload {process.name}")
         self._bytes: Array = draw.integers(0, 256, 1 << 21, dtype="uint8")
         self._filler = self._bytes.tobytes()
         self._at = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from skewscope.core.scenario import Scenario
+from skewscope.core.scenario import BYSTANDER, CLIENT, ROUTER, Scenario
 from skewscope.lab.synth.kernel import Loop
 from skewscope.lab.synth.links import DROPPED, Link
 from skewscope.lab.synth.noise import Noise, rng
@@ -20,6 +20,8 @@ STACK_NS = 1_500
 """Least time between a host's stack and its tap."""
 FORWARD_NS = 200
 """Scale of the time through the switch; a heavy tail makes one in a hundred ten times as long."""
+OTHERS = {"rt": ROUTER, "lg": CLIENT, "xa": BYSTANDER}
+"""Hosts without a rank, and their indices."""
 MAC_MARK = b"\x02SYN"
 """Every synthetic frame carries it in both addresses."""
 
@@ -61,8 +63,9 @@ class Network:
         self._noise = Noise(scenario.seed, "network")
         self._switch_noise = Noise(scenario.seed, "switch")
         self.hosts: dict[str, Host] = {}
-        nodes = scenario.workload.ranks * scenario.workload.replicas
-        names = [f"n{i}" for i in range(nodes)] + ["rt", "lg", "xa"]
+        w = scenario.workload
+        nodes = -(-w.ranks * w.replicas // w.per_host)
+        names = [f"n{i}" for i in range(nodes)] + list(OTHERS)
         kept = set(scenario.taps) or {*names[:nodes], "lg"}
         if kept - set(names):
             raise ValueError(f"scenario {scenario.name}: no such taps {sorted(kept - set(names))}")
@@ -70,7 +73,7 @@ class Network:
         prefix = bytes([10, int(draw.integers(1, 255)), int(draw.integers(0, 255))])
         ends = draw.choice(253, size=len(names), replace=False) + 1
         for i, name in enumerate(names):
-            index = i if i < nodes else -1 - i
+            index = OTHERS.get(name, i)
             self.hosts[name] = Host(
                 name,
                 index,
@@ -86,6 +89,9 @@ class Network:
         self, src: Host, dst: Host, frame: bytes, size: int, arrive: Callable[..., None], *args: Any
     ) -> None:
         """Carry a frame; `arrive(*args)` runs at the destination's stack unless it was dropped."""
+        if src is dst:
+            self.loop.at(self.loop.now + STACK_NS, arrive, *args)
+            return
         now = max(self.loop.now + STACK_NS + int(2_000 * self._noise.next()), src.last_out_ns + 300)
         src.last_out_ns = now
         link = src.link

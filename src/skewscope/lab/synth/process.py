@@ -31,11 +31,15 @@ Program = Iterator[int | None]
 class Process:
     """One process with one thread of execution and a queue of readable sockets."""
 
-    def __init__(self, loop: Loop, host: Host, schedule: Schedule, seed: int, own_ns: int) -> None:
-        self.loop, self.host = loop, host
-        self._noise = Noise(seed, f"process {host.name}", normal=True)
-        self._luck = Noise(seed, f"busy {host.name}")
-        self._pauses = [p for a in schedule.of("pause", host.index) for p in a.pulses()]
+    def __init__(
+        self, loop: Loop, host: Host, schedule: Schedule, seed: int, own_ns: int, name: str, number: int
+    ) -> None:
+        self.loop, self.host, self.name = loop, host, name
+        self.number = number
+        """Of the rank that it runs; the host's index where it runs none."""
+        self._noise = Noise(seed, f"process {name}", normal=True)
+        self._luck = Noise(seed, f"busy {name}")
+        self._pauses = [p for a in schedule.of("pause", number) for p in a.pulses()]
         self._busy = schedule.of("host_busy", host.index)
         self._own_ns = own_ns
         self._wake_median_ns = WAKE_NS if host.index >= 0 else FRONT_WAKE_NS

@@ -88,11 +88,11 @@ class Rank:
         self._spread = workload.own_spread
         self._place = place
         self._process = process
-        name = process.host.name
+        name = process.name
         self._noise = Noise(seed, f"own {name}", normal=True)
         self._luck = Noise(seed, f"outlier {name}")
         self._fault_luck = Noise(seed, f"straggle {name}")
-        self._stragglers = schedule.of("straggler", process.host.index)
+        self._stragglers = schedule.of("straggler", process.number)
 
     def own_ns(self, tokens: int, prefill: bool) -> int:
         """Return the time that this rank computes before the next all-reduce."""
@@ -117,10 +117,10 @@ class Replica:
         self._workload = workload
         self._loop = self.front.loop
         self._steps: dict[int, Step] = {}
-        host = self.front.host.index
-        self._slow = schedule.of("slow_front_end", host) + schedule.of("slow_front_end", -1)
-        self._held = schedule.of("egress_jitter", host) + schedule.of("egress_jitter", -1)
-        static = schedule.of("static_batching", host) + schedule.of("static_batching", -1)
+        first = self.front.number
+        self._slow = schedule.of("slow_front_end", first) + schedule.of("slow_front_end", -1)
+        self._held = schedule.of("egress_jitter", first) + schedule.of("egress_jitter", -1)
+        static = schedule.of("static_batching", first) + schedule.of("static_batching", -1)
         self._batcher = Batcher(workload.slots, lambda: active(static, self._loop.now) is not None)
         self._luck = Noise(seed, f"front {name}")
         usual = max(1, min(workload.clients, workload.slots * workload.replicas) // workload.replicas)

@@ -43,7 +43,7 @@ class Dialler:
         self._network = network
         self._noise = Noise(seed, "dial")
         self.opened: dict[str, list[Endpoint]] = {}
-        """Endpoints per host name, for when a process ends."""
+        """Endpoints per process name, for when it ends."""
 
     def dial(
         self,
@@ -59,7 +59,7 @@ class Dialler:
         ports = client.host.port(), port
         pair = connect(self._network, client, server, ports, isns, buffers=buffers, established=established)
         for endpoint in pair:
-            self.opened.setdefault(endpoint.host.name, []).append(endpoint)
+            self.opened.setdefault(endpoint.process.name, []).append(endpoint)
         return pair
 
     def call(self, client: Process, server: Server, buffer: int = BUFFER_BYTES) -> Endpoint:

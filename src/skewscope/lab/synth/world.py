@@ -6,7 +6,7 @@ from skewscope.core.scenario import Fault, Scenario
 from skewscope.lab.synth.foreign import Bulk, Datagrams
 from skewscope.lab.synth.gloo import Member
 from skewscope.lab.synth.kernel import Loop
-from skewscope.lab.synth.network import Network
+from skewscope.lab.synth.network import OTHERS, Network
 from skewscope.lab.synth.noise import Noise, rng
 from skewscope.lab.synth.process import Process, seconds
 from skewscope.lab.synth.schedule import SECOND, Active, Schedule
@@ -34,10 +34,12 @@ class World:
         self.schedule = Schedule(scenario, self.start_ns)
         self.network = Network(scenario, self.schedule, self.loop, self.start_ns)
         self.dialler = Dialler(self.network, seed)
-        self.processes = {
-            name: Process(self.loop, host, self.schedule, seed, seconds(w.own_s))
-            for name, host in self.network.hosts.items()
-        }
+        self.processes = {name: self._process(name, name, OTHERS[name]) for name in OTHERS}
+        """Of the ranks by number ("0", "1", ...), of the others by host name."""
+        for k in range(w.ranks * w.replicas):
+            host = f"n{k // w.per_host}"
+            name = host if w.per_host == 1 else f"{host}.{k % w.per_host}"
+            self.processes[str(k)] = self._process(host, name, k)
         self._luck = Noise(seed, "crash")
         self._filler = rng(seed, "filler").integers(0, 256, 8_192, dtype="uint8").tobytes()
         self._port = int(draw.integers(20_000, 30_000))
@@ -59,17 +61,20 @@ class World:
         self.loop.run(self.start_ns + seconds(self.scenario.duration_s))
         return self.network.captures()
 
+    def _process(self, host: str, name: str, number: int) -> Process:
+        own_ns = seconds(self.scenario.workload.own_s)
+        place = self.network.hosts[host]
+        return Process(self.loop, place, self.schedule, self.scenario.seed, own_ns, name, number)
+
     def _replica(self, number: int) -> Replica:
         w, seed = self.scenario.workload, self.scenario.seed
-        hosts = [f"n{number * w.ranks + i}" for i in range(w.ranks)]
+        ranks = [self.processes[str(number * w.ranks + i)] for i in range(w.ranks)]
         opaque = w.framing == "opaque"
-        members = [Member(self.processes[h], i, w.ranks, seed, opaque) for i, h in enumerate(hosts)]
-        edges = {tuple(sorted((i, (i + 1) % w.ranks))) for i in range(w.ranks)}
+        members = [Member(process, i, w.ranks, seed, opaque) for i, process in enumerate(ranks)]
+        edges = {tuple(sorted((i, (i + 1) % w.ranks))) for i in range(w.ranks) if w.ranks > 1}
         edges |= {(i ^ (1 << b), i) for i in range(w.ranks) for b in [i.bit_length() - 1] if i}
         for low, high in sorted(edges):
-            dialled = self.dialler.dial(
-                self.processes[hosts[high]], self.processes[hosts[low]], self._port + low, established=True
-            )
+            dialled = self.dialler.dial(ranks[high], ranks[low], self._port + low, established=True)
             members[high].attach(low, dialled[0])
             members[low].attach(high, dialled[1])
         return Replica(w, self.schedule, members, seed, f"{number}")
@@ -108,7 +113,7 @@ class World:
             target = stops[0].fault.target if stops else 0
             source = target // ranks * ranks + (target + 1) % ranks
             near, far = self.dialler.dial(
-                processes[f"n{source}"], processes[f"n{target}"], self._port + 100, established=True
+                processes[str(source)], processes[str(target)], self._port + 100, established=True
             )
             for entry in stops:
                 self.loop.at(entry.start_ns, far.receiver.block, entry.end_ns)
@@ -117,7 +122,7 @@ class World:
             fault = entry.fault
             if fault.where == "deep":
                 near, _ = self.dialler.dial(
-                    processes["xa"], processes[f"n{fault.target}"], self._port + 101, established=True
+                    processes["xa"], processes[str(fault.target * w.per_host)], self._port + 101, established=True
                 )
                 Bulk(self.loop, near, 0.0, self._filler).run(entry.start_ns, entry.end_ns)
             else:
@@ -128,39 +133,41 @@ class World:
 
     def _crash(self, entry: Active) -> None:
         """End a process: sockets close a little later, and the rest of its group gives up in time."""
-        victim = f"n{entry.fault.target}"
+        victim = self.processes[str(entry.fault.target)]
         self._exit(victim, CRASH_TO_FIN_NS)
         replica = self.replicas[entry.fault.target // self.scenario.workload.ranks]
         for member in replica.members[1:]:  # rank 0's front end stays, without an engine
-            name = member.process.host.name
-            if name != victim:
-                self.loop.at(self.loop.now + seconds(0.2 + 0.5 * self._luck.next()), self._exit, name, 0)
+            if member.process is not victim:
+                late_ns = seconds(0.2 + 0.5 * self._luck.next())
+                self.loop.at(self.loop.now + late_ns, self._exit, member.process, 0)
 
-    def _exit(self, name: str, after_ns: int) -> None:
-        process = self.processes[name]
+    def _exit(self, process: Process, after_ns: int) -> None:
         process.dead = True
         process.stop()
-        for endpoint in self.dialler.opened.get(name, []):
+        for endpoint in self.dialler.opened.get(process.name, []):
             self.loop.at(self.loop.now + after_ns, endpoint.close)
 
 
-RANK_FAULTS = ("straggler", "pause", "crash", "host_busy", "reader_stops")
+RANK_FAULTS = ("straggler", "pause", "crash", "reader_stops")
 LINK_FAULTS = ("loss", "delay", "jitter", "reorder", "rate_limit", "cross_traffic", "link_down", "mtu")
 LOAD_FAULTS = ("long_prompts", "overload")
 ROUTER_FAULTS = ("uneven_routing", "token_blind_routing")
+OTHER_NAMES = {index: name for name, index in OTHERS.items()}
 
 
 def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tuple[str, list[str]]:
     """Return (kind, addresses) of the hosts that a fault sits on; any one of them is right."""
     w = scenario.workload
     if fault.kind in RANK_FAULTS:
-        return "rank", [addresses[f"n{fault.target}"]]
+        return "rank", [addresses[f"n{fault.target // w.per_host}"]]
+    if fault.kind == "host_busy":
+        return "rank" if w.per_host == 1 else "host", [addresses[f"n{fault.target}"]]
     if fault.kind in LINK_FAULTS:
-        return "link", [addresses[f"n{fault.target}"]]
+        return "link", [addresses[OTHER_NAMES.get(fault.target, f"n{fault.target}")]]
     if fault.kind == "slow_reader":
         return "client", [addresses["lg"]]
     if fault.kind in ROUTER_FAULTS:
         return "router", [addresses["rt"]]
     if fault.kind in LOAD_FAULTS:  # where the work piles up
-        return "endpoint", [addresses[f"n{i * w.ranks}"] for i in range(w.replicas)]
-    return "endpoint", [addresses[f"n{max(fault.target, 0)}"]]
+        return "endpoint", [addresses[f"n{i * w.ranks // w.per_host}"] for i in range(w.replicas)]
+    return "endpoint", [addresses[f"n{max(fault.target, 0) // w.per_host}"]]

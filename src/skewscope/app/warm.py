@@ -1,0 +1,79 @@
+"""Compiled kernels: whether they are there, and the run that makes them.
+
+Numba compiles a kernel when it is first called and keeps the code next to the source, or where
+NUMBA_CACHE_DIR says. All of them take about half a minute of one core, once. `make setup` does it
+by `python -m skewscope.app.warm`, so that nobody waits for it later.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from numba.core.registry import CPUDispatcher
+
+from skewscope.core.jit import has_entry
+from skewscope.core.scenario import Fault, Scenario, Workload
+from skewscope.features.loader import load_all as load_features
+
+RUNS = (
+    Scenario(
+        "framed",
+        "faulty",
+        duration_s=0.5,
+        workload=Workload(own_s=0.01, answer_tokens=6),
+        faults=(Fault("loss", 0.0, 0.5, 1, 0.2),),
+    ),
+    Scenario("opaque", "healthy", duration_s=1.2, workload=Workload(own_s=0.01, framing="opaque")),
+)
+"""Short synthetic captures that together call every kernel."""
+
+
+def kernels() -> dict[str, Any]:
+    """Return the kernels that Python calls, by full name."""
+    import_module("skewscope.sources.captures")  # the parsers' and, with the features, all there are
+    load_features()
+    found = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("skewscope."):
+            for value in vars(module).values():
+                if isinstance(value, CPUDispatcher) and has_entry(value) and value.__module__ == name:
+                    found[f"{name}.{value.__name__}"] = value
+    return found
+
+
+def cold() -> list[str]:
+    """Return the names of kernels without code in memory or on disk."""
+    found = []
+    for name, kernel in kernels().items():
+        cache: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+        # The index is empty where there is none, or where the source has changed since.
+        if cache is not None and not kernel.signatures and not cache._load_index():
+            found.append(name)
+    return found
+
+
+def is_first_run() -> bool:
+    """Return whether most kernels are yet to be compiled; a capture need not call all of them."""
+    return 2 * len(cold()) > len(kernels())
+
+
+def warm() -> None:
+    """Compile what is not there yet."""
+    from skewscope.app import pipeline
+    from skewscope.lab.synth import write
+
+    for scenario in RUNS:
+        if cold():
+            with tempfile.TemporaryDirectory() as folder:
+                write(scenario, Path(folder))
+                pipeline.run(sorted(Path(folder).glob("*.pcap")))
+
+
+if __name__ == "__main__":
+    if cold():
+        print("compiling the kernels, once: about half a minute", file=sys.stderr)
+    warm()
