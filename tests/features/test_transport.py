@@ -72,7 +72,7 @@ def test_a_loss_between_two_taps(start):
     assert total(found, "pair", f"{A}->{B}", "lost") == 1
     assert total(found, "pair", f"{A}->{B}", "needless") == 0
     assert total(found, "pair", f"{B}->{A}", "lost") == 0
-    (hit,) = [r["pair"] for r in found if cell(r["pair"], f"{A}->{B}", "lost")]
+    (hit,) = [r["pair"] for r in found if total([r], "pair", f"{A}->{B}", "lost")]
     at = list(hit.keys).index(f"{A}->{B}")
     assert cell(hit, f"{A}->{B}", "lost_smallest_bytes") == 100
     tap, frame = hit.frames["lost"][at]

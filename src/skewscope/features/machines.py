@@ -39,7 +39,7 @@ class Machines:
                 served.setdefault(key.rsplit(":", 1)[0].strip("[]"), []).append(bool(ratio >= LATE_RATIO))
         # The rank of a group that also serves its one endpoint is a single process.
         for host, late in served.items():
-            judged.setdefault(host, []).extend(late[1:] if host in judged else late)
+            judged[host] = judged[host] + late[1:] if host in judged else late
         keys = [h for h in sorted(judged) if len(judged[h]) >= 2]
         columns = {name: nan_rows(len(keys)) for name in self.SPEC.columns}
         for i, h in enumerate(keys):

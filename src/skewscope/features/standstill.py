@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.core.tables import Array
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.rounds import RoundRows
@@ -37,6 +38,7 @@ class Standstill:
 
     def __init__(self) -> None:
         self._left: dict[int, tuple[int, int]] = {}
+        self._seen_left: dict[tuple[int, int], int] = {}
         self._piece_ns: dict[str, int] = {}
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
@@ -73,19 +75,33 @@ class Standstill:
         p = slice_.tables["packets"]
         ends = (p["flags"] & 5 > 0) & (p["proto"] == 6)
         flow, way = p["flow"].astype(np.int64), p["way"].astype(np.int64)
-        ends &= graph.collective[flow] & (graph.vantage[flow, way] == p["tap"])
-        for host, ts in zip(p["src"][ends], p["ts_ns"][ends], strict=True):
-            first, count = self._left.get(int(host), (int(ts), 0))
-            self._left[int(host)] = (first, count + 1)
+        ends &= graph.collective[flow]
+        for row in np.flatnonzero(ends):
+            host, peer, ts = int(p["src"][row]), int(p["dst"][row]), int(p["ts_ns"][row])
+            if graph.vantage[flow[row], way[row]] == p["tap"][row]:
+                first, count = self._left.get(host, (ts, 0))
+                self._left[host] = (first, count + 1)
+            if graph.vantage[flow[row], 1 - way[row]] == p["tap"][row]:
+                self._seen_left.setdefault((peer, host), ts)
+
+    def _left_first(self, left: dict[int, tuple[int, int]]) -> int | None:
+        """Return who left before the others did, each as judged at its own tap: no common clock needed."""
+
+        def witnesses(m: int) -> int:
+            told = [(o, self._seen_left.get((o, m))) for o in left if o != m]
+            return sum(1 for o, ts in told if ts is not None and ts < left[o][0])
+
+        return max(left, key=lambda m: (witnesses(m), -left[m][0]), default=None)
 
     def _rank(
-        self, columns: dict[str, np.ndarray], team: list[int], spots: list[int], rounds: RoundRows, last: int
+        self, columns: dict[str, Array], team: list[int], spots: list[int], rounds: RoundRows, last: int
     ) -> None:
         left = {m: self._left[m] for m in team if m in self._left and self._left[m][0] > last - ENDED_NS}
         for m in team:  # a group that works again after a restart has nobody missing
             if m in self._left and rounds.last_out.get(m, 0) > self._left[m][0] + ENDED_NS:
                 del self._left[m]
-        first = min(left, key=lambda m: left[m][0], default=None)
+                self._seen_left = {k: ts for k, ts in self._seen_left.items() if k[1] != m}
+        first = self._left_first(left)
         out = sorted((rounds.last_out.get(m, 0), m) for m in team if rounds.last_out.get(m, 0) > 0)
         for m, i in zip(team, spots, strict=True):
             columns["left"][i] = left[m][1] if m in left else 0.0

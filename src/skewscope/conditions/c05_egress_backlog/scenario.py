@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from skewscope.core.scenario import CLIENT, Fault, Scenario, Workload
 
+FAST = Workload(own_s=0.01, answer_tokens=40)
+
 SCENARIOS = (
     Scenario("steady", "healthy", duration_s=4.0, seed=1),
     Scenario(
@@ -11,7 +13,8 @@ SCENARIOS = (
         "faulty",
         duration_s=4.0,
         seed=501,
-        faults=(Fault("slow_reader", 1.5, 4.0, strength=0.6, share=0.5),),
+        workload=FAST,
+        faults=(Fault("slow_reader", 1.5, 4.0, strength=0.8, share=0.5),),
     ),
     Scenario(
         "clients finish and close",
@@ -33,6 +36,7 @@ SCENARIOS = (
         "recovering",
         duration_s=7.5,
         seed=503,
-        faults=(Fault("slow_reader", 1.0, 2.2, strength=0.6, share=0.5),),
+        workload=FAST,
+        faults=(Fault("slow_reader", 1.0, 2.2, strength=0.8, share=0.5),),
     ),
 )

@@ -22,7 +22,8 @@ SCENARIOS = (
         "near_miss",
         duration_s=4.0,
         seed=501,
-        faults=(Fault("slow_reader", 1.5, 4.0, strength=0.6, share=0.5),),
+        workload=Workload(own_s=0.01, answer_tokens=40),
+        faults=(Fault("slow_reader", 1.5, 4.0, strength=0.8, share=0.5),),
     ),
     Scenario(
         "bulk to a slow rank",

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from skewscope.core.scenario import Fault, Scenario, Workload
 
+BESIDE = Workload(bulk_bps=1e6)
+"""A flow that goes on beside the group: a capture of nothing but the stopped group ends with it."""
+
 SCENARIOS = (
     Scenario("steady", "healthy", duration_s=4.0, seed=1),
     Scenario("rank ends", "faulty", duration_s=4.0, seed=3001, faults=(Fault("crash", 1.5, 4.0, 2),)),
-    Scenario("rank hangs", "faulty", duration_s=4.0, seed=3002, faults=(Fault("pause", 1.5, 4.0, 1, 9.0),)),
+    Scenario(
+        "rank hangs",
+        "faulty",
+        duration_s=4.0,
+        seed=3002,
+        workload=BESIDE,
+        faults=(Fault("pause", 1.5, 4.0, 2, 9.0),),
+    ),
     Scenario(
         "nobody asks",
         "near_miss",

@@ -15,7 +15,7 @@ SCENARIOS = (
         duration_s=4.0,
         seed=4501,
         workload=SHARED,
-        faults=(Fault("host_busy", 1.5, 4.0, 1, 8.0),),
+        faults=(Fault("host_busy", 1.5, 4.0, 1, 5.0),),
     ),
     Scenario(
         "one slow process",
@@ -31,6 +31,6 @@ SCENARIOS = (
         duration_s=6.0,
         seed=4503,
         workload=SHARED,
-        faults=(Fault("host_busy", 1.5, 3.0, 0, 8.0),),
+        faults=(Fault("host_busy", 1.5, 3.0, 0, 5.0),),
     ),
 )
