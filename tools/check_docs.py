@@ -140,6 +140,15 @@ def check_conditions(root: Path) -> list[str]:
     return found
 
 
+def check_readme(root: Path) -> list[str]:
+    """README's table names the conditions that there are."""
+    text = (root / "README.md").read_text(encoding="utf-8")
+    if gen_docs.BLOCK[0] not in text:
+        return ["README.md: the marks around the table of conditions are missing"]
+    same = gen_docs.with_conditions(text, entries.load_entries(root)) == text
+    return [] if same else ["README.md: the table of conditions is out of date; run `make docs`"]
+
+
 def check_features(root: Path) -> list[str]:
     """Each feature has a unit and a meaning, and each feature that a condition needs exists."""
     specs = gen_docs.feature_specs()
@@ -187,6 +196,7 @@ CHECKS: tuple[Callable[[Path], list[str]], ...] = (
     check_guides,
     check_dependencies,
     check_conditions,
+    check_readme,
     check_features,
     check_cli,
 )

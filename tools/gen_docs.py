@@ -1,4 +1,4 @@
-"""Write the generated pages: one per condition, the features, the commands.
+"""Write the generated pages (one per condition, the features, the commands) and README's table of conditions.
 
 Usage: python -m tools.gen_docs [FOLDER]     (default: docs)
 The pages are not committed; `docs/conditions/README.md` says why.
@@ -88,6 +88,26 @@ def index_page(entries: list[Entry]) -> str:
     return f"{NOTE}# Conditions\n\n" + table(("id", "name", "title", "plane", "status"), rows)
 
 
+BLOCK = ("<!-- conditions: written by `make docs` (begin) -->\n", "<!-- conditions: (end) -->")
+"""What stands around the table of conditions in README.md."""
+
+
+def conditions_block(entries: list[Entry]) -> str:
+    """Return README's table of conditions."""
+    rows = [
+        (e.id, e.data["slug"], e.data["title"], e.data.get("culprit", {}).get("kind", "unknown"))
+        for e in entries
+    ]
+    return f"{len(rows)} conditions.\n\n" + table(("id", "name", "what happens", "accuses a"), rows)
+
+
+def with_conditions(readme: str, entries: list[Entry]) -> str:
+    """Return README's text with the table of conditions as it should be."""
+    before, _, rest = readme.partition(BLOCK[0])
+    _, mark, after = rest.partition(BLOCK[1])
+    return f"{before}{BLOCK[0]}{conditions_block(entries)}{BLOCK[1]}{after}" if mark else readme
+
+
 def feature_specs() -> list[Any]:
     """Return the SPEC of every feature family, found by walking `skewscope.features`."""
     package = importlib.import_module("skewscope.features")
@@ -155,6 +175,9 @@ def main(arguments: list[str]) -> int:
     for path, text in made.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
+    if folder == ROOT / "docs":
+        readme = ROOT / "README.md"
+        readme.write_text(with_conditions(readme.read_text(encoding="utf-8"), load_entries(ROOT)), encoding="utf-8")
     print(f"docs: {len(made)} pages written below {folder.name}/")
     return 0
 

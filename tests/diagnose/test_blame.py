@@ -2,7 +2,7 @@
 
 import pytest
 
-from skewscope.diagnose.blame import MOST_CERTAIN, MAX_CULPRITS, causes, culprits
+from skewscope.diagnose.blame import MAX_CULPRITS, MOST_CERTAIN, causes, culprits
 from tests.diagnose.cases import RANKS, entry, finding, network, rule
 
 A, B, C, D = RANKS

@@ -161,18 +161,20 @@ def _streams(features: Sequence[Feature], directory: Directory) -> list:  # type
 def tables(paths: Sequence[Path]) -> dict[str, Table]:
     """Return the whole sample tables of some captures, rows in event-time order, by schema name.
 
-    Raises InputError-like CaptureError where a file cannot be read. Everything is held in memory:
-    meant for captures that fit.
+    Raises CaptureError where a file cannot be read. Everything is held in memory: meant for captures
+    that fit.
     """
     directory = Directory()
     problems: list[str] = []
     captures = open_captures(list(paths), directory, problems.append)
-    if problems:
-        raise CaptureError("; ".join(problems))
     parts: dict[str, list[Table]] = {s.name: [] for s in SAMPLES}
-    for slice_ in slices([c.batches() for c in captures], directory):
-        for name, table in slice_.tables.items():
-            parts[name].append(table)
-    for capture in captures:
-        capture.close()
+    try:
+        if problems:
+            raise CaptureError("; ".join(problems))
+        for slice_ in slices([c.batches() for c in captures], directory):
+            for name, table in slice_.tables.items():
+                parts[name].append(table)
+    finally:
+        for capture in captures:
+            capture.close()
     return {s.name: Table.concat(s, parts[s.name]) for s in SAMPLES}

@@ -61,7 +61,11 @@ class Workload:
 
 @dataclass(frozen=True)
 class Fault:
-    """One injected fault. `target` counts ranks (or, for links and hosts, hosts); -1 where it has none."""
+    """One injected fault.
+
+    `target` counts ranks, or hosts where the fault sits on a link or host; -1 where it has none. Stragglers
+    and pauses with -1 sit on all ranks.
+    """
 
     kind: str
     start_s: float

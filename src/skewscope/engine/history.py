@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import cast
 
 import numpy as np
@@ -153,7 +154,13 @@ class History:
             return []
         names = directory.addresses
         return [
-            Group(names[g], [names[m] for m in members], "gloo", self._round_s.get(g), self._counts.get(g, 0))
+            Group(
+                names[g],
+                sorted((names[m] for m in members), key=_place),
+                "gloo",
+                self._round_s.get(g),
+                self._counts.get(g, 0),
+            )
             for g, members in sorted(graph.groups.items())
         ]
 
@@ -213,6 +220,12 @@ def _of_group(rounds: Rounds, g: int) -> Rounds:
     fresh = np.ones(len(key), dtype=np.bool_)
     fresh[1:] = key[1:] != key[:-1]
     return Rounds(start=np.flatnonzero(fresh), **columns)
+
+
+def _place(address: str) -> tuple[int, int]:
+    """Order addresses as numbers; ids, and so the members of a group, come in the order of sight."""
+    number = ip_address(address)
+    return number.version, int(number)
 
 
 def _stem(path: str) -> str:

@@ -90,8 +90,10 @@ def number_rounds(
 
 
 def silence_limit(histogram: Array) -> int:
-    """Return the silence (ns) that separates rounds: half of the length from which on silences make
-    up half of the time. 0 while nothing is known."""
+    """Return the silence (ns) that separates rounds, 0 while nothing is known.
+
+    It is half of the length from which on silences make up half of the time.
+    """
     total = histogram.sum()
     if total <= 0:
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,9 @@ class GraphRows(FeatureRows):
 
     own_tap: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """int32 (addresses,): the host's own tap, -1 = none."""
+    judged_at: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    """int32 (addresses,): tap at which the host's own time can be told: its own, else a wide one (a
+    mirror port that belongs to no host), -1 = none."""
     vantage: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int32))
     """int32 (flows, 2): tap from which each end of a flow is judged, -1 = flow not seen yet."""
     ends: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
@@ -33,7 +37,7 @@ class GraphRows(FeatureRows):
     member: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """int32 (addresses,): id of the collective group that the host belongs to, -1 = none."""
     groups: dict[int, list[int]] = field(default_factory=dict)
-    """Group id -> address ids of the members, ascending."""
+    """Group id (address id of its first member) -> address ids of the members, in address order."""
     collective: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """bool (flows,): flow carries collective traffic."""
     opaque: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
@@ -76,6 +80,7 @@ class Graph:
         self._counts = np.zeros((0, 0), dtype=np.int64)  # (addresses, taps) packets
         self._tap_packets = np.zeros(0, dtype=np.int64)
         self._own = np.zeros(0, dtype=np.int32)
+        self._judged = np.zeros(0, dtype=np.int32)
         self._first = np.zeros(0, dtype=np.int32)
         self._second = np.zeros(0, dtype=np.int32)
         self._ends = np.zeros((0, 2), dtype=np.int64)
@@ -99,7 +104,7 @@ class Graph:
             self._learn_taps(packets)
             self._learn_flows(packets)
         self._learn_servers(slice_.tables["http"])
-        self._learn_groups(np.unique(slice_.tables["messages"]["flow"]))
+        self._learn_groups(np.unique(slice_.tables["messages"]["flow"]), slice_.directory.addresses)
         self._learn_opaque(slice_, packets)
         return self._rows(slice_)
 
@@ -113,6 +118,7 @@ class Graph:
             self._tap_packets = grow(self._tap_packets, taps, 0)
         self._counts = grow(self._counts, tracked, 0)
         self._own = grow(self._own, addresses, -1)
+        self._judged = grow(self._judged, addresses, -1)
         self._member = grow(self._member, addresses, -1)
         self._serves = grow(self._serves, addresses, 0)
         self._asks = grow(self._asks, addresses, 0)
@@ -141,6 +147,11 @@ class Graph:
         most = np.where(share >= OWN_SHARE, self._counts, 0)
         own = np.where(most.any(axis=1), most.argmax(axis=1), -1).astype(np.int32)
         own[0] = -1
+        narrow = np.zeros(width, dtype=np.bool_)
+        narrow[own[own >= 0]] = True
+        wide = np.where(narrow, 0, self._counts)
+        at = wide.argmax(axis=1).astype(np.int32)
+        self._judged[: len(own)] = np.where(own >= 0, own, np.where(wide.max(axis=1) > 0, at, -1))
         if not np.array_equal(own, self._own[: len(own)]):
             self._own[: len(own)] = own
             self._choose(np.flatnonzero(self._first >= 0))
@@ -207,9 +218,9 @@ class Graph:
         a, b = self._ends[busy, 0], self._ends[busy, 1]
         unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]
         self._opaque[busy[unframed]] = True
-        self._learn_groups(busy[unframed])
+        self._learn_groups(busy[unframed], slice_.directory.addresses)
 
-    def _learn_groups(self, flows: Array) -> None:
+    def _learn_groups(self, flows: Array, addresses: Sequence[str]) -> None:
         new = flows[~self._collective[flows]] if len(flows) else flows
         if not len(new):
             return
@@ -217,7 +228,8 @@ class Graph:
         for f in new:
             a, b = int(self._ends[f, 0]), int(self._ends[f, 1])
             ga, gb = int(self._member[a]), int(self._member[b])
-            members = sorted(set(self._groups.pop(ga, [a])) | set(self._groups.pop(gb, [b])))
+            joined = set(self._groups.pop(ga, [a])) | set(self._groups.pop(gb, [b]))
+            members = sorted(joined, key=lambda m: _order(addresses[m]))
             if not self._opaque[f]:
                 self._framed[members] = True
             self._groups[members[0]] = members
@@ -232,6 +244,7 @@ class Graph:
             keys,
             columns,
             own_tap=self._own,
+            judged_at=self._judged,
             vantage=self._vantage,
             ends=self._ends,
             server=self._server,
@@ -259,6 +272,11 @@ class Graph:
             "tx_packets": tx_n[hosts].astype(np.float64),
         }
         return hosts, columns
+
+
+def _order(address: str) -> tuple[int, int]:
+    parsed = ipaddress.ip_address(address)
+    return parsed.version, int(parsed)
 
 
 FEATURE = Graph

@@ -94,6 +94,8 @@ class Groups:
         for row in at:
             entry, kind = int(r.entry[row]), (int(r.key[row] >> 32), int(r.previous[row] >> 32))
             before = self._last_entry.get(g)
+            if before is not None and entry <= before[0]:
+                continue  # a round that some member reported late
             self._last_entry[g] = (entry, kind)
             if before is None:
                 continue

@@ -114,7 +114,8 @@ class Legs:
         self._date(rows, i, leg, pairs, up, down, slice_)
 
     def _date(
-        self, rows: FeatureRows, i: int, leg: tuple[int, int], pairs: PairRows, up: int | None, down: int | None,
+        self, rows: FeatureRows, i: int, leg: tuple[int, int], pairs: PairRows,
+        up: int | None, down: int | None,
         slice_: Slice,
     ) -> None:  # fmt: skip
         """Date losses and closed windows by the first of those still counted."""

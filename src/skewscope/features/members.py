@@ -153,7 +153,7 @@ class Members:
                 masked[mine] = own_hit | in_hit
         own[r.root == 1] = np.nan
         # Seen from elsewhere a member's times hold the path's, so only members with a tap are judged.
-        own[graph.own_tap[r.member] < 0] = np.nan
+        own[graph.judged_at[r.member] < 0] = np.nan
         busy = own + inside
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
         bounds = np.append(r.start, n)

@@ -185,6 +185,9 @@ class RoundFeature:
         waiting = np.concatenate([self._waiting, done])
         # Rounds that a member never entered (it only listened) or that began before the capture.
         waiting = waiting[waiting[:, 1 + k.FIRST_OUT] > 0]
+        # Seen from a neighbour's tap a round is partial; such rows count only where there are no others.
+        told = graph.judged_at[np.array(self._address, dtype=np.int64)[waiting[:, 0]]] >= 0
+        waiting = waiting[told] if told.any() else waiting
         if not len(waiting):
             self._waiting = waiting
             return Rounds.of(np.zeros((0, 3 + k.R_COLUMNS), dtype=np.int64))
@@ -197,7 +200,7 @@ class RoundFeature:
         fresh[1:] = (group[1:] != group[:-1]) | (key[1:] != key[:-1])
         number = np.cumsum(fresh) - 1
         size = np.bincount(number)
-        full = np.array([len(graph.groups.get(int(g), [])) for g in group[fresh]])
+        full = np.array([_reporters(graph, int(g)) for g in group[fresh]])
         newest = np.zeros(len(size), dtype=np.int64)
         np.maximum.at(newest, number, waiting[:, 1 + k.LAST_EVENT])
         ready = (size >= full) | (newest < slice_.end_ns - WAIT_NS) | slice_.last
@@ -212,6 +215,13 @@ class RoundFeature:
         first[number[::-1]] = waiting[::-1, 1 + k.FIRST_OUT]
         by_time = np.lexsort((rows[:, 3 + k.FIRST_OUT], key[out], first[number][out], group[out]))
         return Rounds.of(rows[by_time])
+
+
+def _reporters(graph: GraphRows, group: int) -> int:
+    """Return how many members of a group report rounds: those with a tap, all where none has one."""
+    members = graph.groups.get(group, [])
+    told = sum(1 for m in members if graph.judged_at[m] >= 0)
+    return told or len(members)
 
 
 def _event_rows(

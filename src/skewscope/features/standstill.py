@@ -25,7 +25,7 @@ class Standstill:
         "standstill",
         "a member of a group, with respect to the group's progress",
         {
-            "silence_s": FeatureColumn("s", "time since the group's last message and its endpoints' last piece out"),
+            "silence_s": FeatureColumn("s", "time since the last message and the endpoints' last piece out"),
             "silence_ratio": FeatureColumn("1", "the same over the longest usual interval between rounds"),
             "demand": FeatureColumn("1", "requests and streams in hand at the group's endpoints"),
             "left": FeatureColumn("1", "collective connections that it ended or reset since the stop"),

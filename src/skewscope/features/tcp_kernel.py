@@ -234,10 +234,9 @@ def scan(
         ts, tap, frame, flow, way = cols[i, 0], cols[i, 1], cols[i, 2], cols[i, 3], cols[i, 4]
         payload, seq, flags = cols[i, 5], cols[i, 6], cols[i, 8]
         sender_tap, receiver_tap = vantage[flow, way], vantage[flow, 1 - way]
-        separate = sender_tap != receiver_tap
+        separate, where = sender_tap != receiver_tap, frame | (tap << 48)
         lane_id, back_id = flow * 2 + way, flow * 2 + 1 - way
         lane = lanes[lane_id]
-        where = frame | (tap << 48)
         if tap == sender_tap:
             _count_sent(lane, acc[lane_id], cols[i])
         span = payload + (flags & 1) + ((flags >> 1) & 1)

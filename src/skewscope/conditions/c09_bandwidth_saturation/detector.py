@@ -17,6 +17,8 @@ import numpy as np
 
 from skewscope.core.condition import CLEAR, FINDING, Params, Verdicts, Window
 
+SHOWN = ("rate_bps", "plateau_ratio", "bulk_share", "top_share", "delay_ratio", "lost")
+
 
 class Detector:
     """A flat rate at the ceiling, bulk bytes, and a queue behind them."""
@@ -33,7 +35,8 @@ class Detector:
         flat &= window["rate_bps"] > 0
         hurt = (window["delay_ratio"] >= p.min_delay_ratio) | (window["lost"] >= p.min_lost)
         since = window.state["since"]
-        since[window.slot] = np.where(hurt & (since[window.slot] == 0), float(window.start_ns), since[window.slot])
+        begun = since[window.slot]
+        since[window.slot] = np.where(hurt & (begun == 0), float(window.start_ns), begun)
         since[window.slot] = np.where(hurt, since[window.slot], 0.0)
         found = flat & hurt
         onset = np.where(since[window.slot] > 0, since[window.slot], window.start_ns)
@@ -41,5 +44,5 @@ class Detector:
             np.where(found, FINDING, CLEAR).astype(np.int8),
             np.where(found, window["plateau_ratio"] * (0.6 + 0.4 * window["bulk_share"]), 0.0),
             onset.astype(np.int64),
-            {n: window[n] for n in ("rate_bps", "plateau_ratio", "bulk_share", "top_share", "delay_ratio", "lost")},
+            {n: window[n] for n in SHOWN},
         )

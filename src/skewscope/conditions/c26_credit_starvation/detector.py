@@ -42,5 +42,9 @@ class Detector:
             np.where(found, FINDING, CLEAR).astype(np.int8),
             np.where(found, 1.0 - 0.4 * p.enough / np.maximum(after, p.enough), 0.0),
             np.where(since[window.slot] > 0, since[window.slot], onset).astype(np.int64),
-            {"zero_window_s": window["zero_window_s"], "zero_windows": window["zero_windows"], "closed_windows": after.copy()},
+            {
+                "zero_window_s": window["zero_window_s"],
+                "zero_windows": window["zero_windows"],
+                "closed_windows": after.copy(),
+            },
         )

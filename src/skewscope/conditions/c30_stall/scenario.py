@@ -34,10 +34,11 @@ SCENARIOS = (
         faults=(Fault("pause", 1.5, 4.0, 1, 0.2, period_s=0.8),),
     ),
     Scenario(
-        "rank goes on",
+        "group goes on",
         "recovering",
-        duration_s=6.0,
+        duration_s=5.5,
         seed=3004,
-        faults=(Fault("pause", 1.5, 3.0, 2, 1.5),),
+        workload=BESIDE,
+        faults=(Fault("pause", 1.5, 3.0, -1, 1.5),),
     ),
 )

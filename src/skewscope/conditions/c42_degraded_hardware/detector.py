@@ -35,5 +35,9 @@ class Detector:
             np.where(found, FINDING, CLEAR).astype(np.int8),
             np.where(found, window["outage_fit"] * 0.95, 0.0),
             window.onset_of("outage_s"),
-            {"outage_s": window["outage_s"], "outage_fit": window["outage_fit"], "lost": window["episode_lost"]},
+            {
+                "outage_s": window["outage_s"],
+                "outage_fit": window["outage_fit"],
+                "lost": window["episode_lost"],
+            },
         )

@@ -6,9 +6,7 @@ from skewscope.core.scenario import Fault, Scenario
 
 SCENARIOS = (
     Scenario("steady", "healthy", duration_s=4.0, seed=1),
-    Scenario(
-        "link flaps", "faulty", duration_s=4.0, seed=4201, faults=(Fault("link_down", 1.5, 2.0, 2),)
-    ),
+    Scenario("link flaps", "faulty", duration_s=4.0, seed=4201, faults=(Fault("link_down", 1.5, 2.0, 2),)),
     Scenario(
         "a process pauses",
         "near_miss",

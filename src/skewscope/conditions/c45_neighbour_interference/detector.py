@@ -28,7 +28,8 @@ class Detector:
     def step(self, window: Window) -> Verdicts:
         """Judge every host of one window."""
         p = self._params
-        together = (window["late_processes"] >= p.min_late) & (window["late_processes"] >= p.min_share * window["processes"])
+        late = window["late_processes"]
+        together = (late >= p.min_late) & (late >= p.min_share * window["processes"])
         since = window.state["since"]
         onset = window.onset_of("late_processes").astype(np.float64)
         since[window.slot] = np.where(together & (since[window.slot] == 0), onset, since[window.slot])

@@ -39,7 +39,7 @@ class Process:
         """Of the rank that it runs; the host's index where it runs none."""
         self._noise = Noise(seed, f"process {name}", normal=True)
         self._luck = Noise(seed, f"busy {name}")
-        self._pauses = [p for a in schedule.of("pause", number) for p in a.pulses()]
+        self._pauses = [p for a in schedule.of_rank("pause", number) for p in a.pulses()]
         self._busy = schedule.of("host_busy", host.index)
         self._own_ns = own_ns
         self._wake_median_ns = WAKE_NS if host.index >= 0 else FRONT_WAKE_NS

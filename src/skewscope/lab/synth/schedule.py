@@ -39,8 +39,12 @@ class Schedule:
         ]
 
     def of(self, kind: str, target: int | None = None) -> tuple[Active, ...]:
-        """Return the faults of one kind, of all targets or of one host."""
+        """Return the faults of one kind, of all targets or of one."""
         return tuple(a for a in self._all if a.fault.kind == kind and target in (None, a.fault.target))
+
+    def of_rank(self, kind: str, rank: int) -> tuple[Active, ...]:
+        """Return the faults of one kind that sit on a rank (from 0) or on all ranks."""
+        return self.of(kind, rank) + (self.of(kind, -1) if rank >= 0 else ())
 
 
 def active(faults: Sequence[Active], now_ns: int) -> Fault | None:

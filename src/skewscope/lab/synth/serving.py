@@ -92,7 +92,7 @@ class Rank:
         self._noise = Noise(seed, f"own {name}", normal=True)
         self._luck = Noise(seed, f"outlier {name}")
         self._fault_luck = Noise(seed, f"straggle {name}")
-        self._stragglers = schedule.of("straggler", process.number)
+        self._stragglers = schedule.of_rank("straggler", process.number)
 
     def own_ns(self, tokens: int, prefill: bool) -> int:
         """Return the time that this rank computes before the next all-reduce."""

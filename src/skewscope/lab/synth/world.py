@@ -122,7 +122,10 @@ class World:
             fault = entry.fault
             if fault.where == "deep":
                 near, _ = self.dialler.dial(
-                    processes["xa"], processes[str(fault.target * w.per_host)], self._port + 101, established=True
+                    processes["xa"],
+                    processes[str(fault.target * w.per_host)],
+                    self._port + 101,
+                    established=True,
                 )
                 Bulk(self.loop, near, 0.0, self._filler).run(entry.start_ns, entry.end_ns)
             else:
@@ -158,6 +161,8 @@ OTHER_NAMES = {index: name for name, index in OTHERS.items()}
 def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tuple[str, list[str]]:
     """Return (kind, addresses) of the hosts that a fault sits on; any one of them is right."""
     w = scenario.workload
+    if fault.kind in RANK_FAULTS and fault.target < 0:
+        return "rank", [addresses[f"n{k // w.per_host}"] for k in range(w.ranks * w.replicas)]
     if fault.kind in RANK_FAULTS:
         return "rank", [addresses[f"n{fault.target // w.per_host}"]]
     if fault.kind == "host_busy":

@@ -1,0 +1,98 @@
+"""How late, how often and for how long a member must be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from skewscope.conditions.loader import load_all
+from skewscope.core.condition import CLEAR, FINDING, Verdicts, Window
+
+CONDITION = load_all()["c20"]
+LIMIT = CONDITION.entry.params
+TENTH_NS = 100_000_000
+USUAL = {
+    "excess_ratio": 0.5,
+    "late_rounds": 4.0,
+    "rounds": 5.0,
+    "peer_ratio": 0.5,
+}
+
+
+def judge(*changes: dict[str, float]) -> list[Verdicts]:
+    """Return the verdicts on consecutive windows of one scope: the usual one but for the changes."""
+    detector = CONDITION.fresh()
+    state = {n: np.array([v]) for n, v in detector.STATE.items()}
+    slot = np.zeros(1, dtype=np.int64)
+    found = []
+    for i, changed in enumerate(changes):
+        columns = defaultdict(lambda: np.full(1, np.nan))
+        columns.update({n: np.array([v]) for n, v in (USUAL | changed).items()})
+        start = (10 + i) * TENTH_NS
+        onset = {"late_rounds": np.array([start + 1000 - 1000 * i])}
+        found.append(detector.step(Window(start, start + TENTH_NS, ["x"], columns, slot, state, onset)))
+    return found
+
+
+def state_of(**changed: float) -> int:
+    """Return the state of a single window."""
+    return int(judge(changed)[0].state[0])
+
+
+def hits(count: int, **changed: float) -> list[dict[str, float]]:
+    """Return `count` windows with the same changes."""
+    return [changed] * count
+
+
+def windows_to_fire() -> int:
+    """Return how many hit windows in a row the sequential test needs."""
+    return int(np.ceil(LIMIT.limit / np.log(LIMIT.hit_share_fault / LIMIT.hit_share_healthy)))
+
+
+def test_it_fires_after_as_many_hits_as_the_test_needs():
+    need = windows_to_fire()
+    states = [v.state[0] for v in judge(*hits(need))]
+    assert states == [CLEAR] * (need - 1) + [FINDING]
+
+
+def test_a_window_hits_at_the_threshold():
+    need = windows_to_fire()
+    least = {"excess_ratio": LIMIT.min_excess_ratio, "late_rounds": 1.0}
+    assert judge(*hits(need, **least))[-1].state[0] == FINDING
+    assert judge(*hits(9, **least | {"excess_ratio": 0.9 * LIMIT.min_excess_ratio}))[-1].state[0] == CLEAR
+    assert judge(*hits(9, excess_ratio=0.3, rounds=100.0))[-1].state[0] == CLEAR
+
+
+def test_half_a_round_counts_however_few_rounds_were_late():
+    rare = {"rounds": 50.0, "late_rounds": 1.0}
+    assert judge(*hits(windows_to_fire(), **rare, excess_ratio=0.6))[-1].state[0] == FINDING
+
+
+def test_hits_now_and_then_do_not_add_up():
+    quiet = {"excess_ratio": 0.0, "late_rounds": 0.0}
+    states = [v.state[0] for v in judge(*[{}, quiet, quiet, quiet, quiet] * 20)]
+    assert FINDING not in states
+
+
+def test_the_onset_is_that_of_the_first_hit():
+    quiet = {"excess_ratio": 0.0, "late_rounds": 0.0}
+    assert judge(quiet, quiet, *hits(5))[-1].onset_ns[0] == 12 * TENTH_NS - 1000
+
+
+def test_a_quiet_time_forgets_the_onset():
+    quiet = {"excess_ratio": 0.0, "late_rounds": 0.0}
+    *_, last = judge(*hits(5), *[quiet] * 40, *hits(5))
+    assert last.state[0] == FINDING
+    assert last.onset_ns[0] == 55 * TENTH_NS + 1000 - 45_000
+
+
+def test_without_a_reference_only_a_large_excess_counts():
+    new = {"rounds": 0.0, "late_rounds": 0.0, "excess_ratio": 0.0}
+    assert judge(*hits(5, **new, peer_ratio=LIMIT.blind_ratio))[-1].state[0] == FINDING
+    assert judge(*hits(9, **new, peer_ratio=0.6))[-1].state[0] == CLEAR
+
+
+def test_a_larger_excess_scores_higher():
+    small, large = judge(*hits(5, excess_ratio=0.2))[-1], judge(*hits(5, excess_ratio=1.5))[-1]
+    assert small.score[0] < large.score[0]

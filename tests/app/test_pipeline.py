@@ -1,0 +1,99 @@
+"""The composition: from files to a report, with damaged files, an interrupt and progress."""
+
+import numpy as np
+import pytest
+
+from skewscope.app.pipeline import run, tables
+from skewscope.core.scenario import Scenario, Workload
+from skewscope.lab.synth import write
+from skewscope.sources.captures import CaptureError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("run")
+    write(Scenario("short", "healthy", duration_s=1.0, seed=4, workload=Workload(own_s=0.01)), made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    return run(sorted(folder.glob("*.pcap")))
+
+
+def test_a_healthy_run_has_no_incident(report):
+    assert report.incidents == []
+    assert not report.interrupted
+    assert report.span_ns[1] - report.span_ns[0] == pytest.approx(1e9, rel=0.3)
+
+
+def test_every_file_is_told_of(report, folder):
+    files = sorted(folder.glob("*.pcap"))
+    assert [i.path for i in report.inputs] == [str(f) for f in files]
+    for one in report.inputs:
+        assert (one.kind, one.link_type) == ("pcap", 1)
+        assert one.packets > 0
+        assert report.span_ns[0] <= one.first_ns <= one.last_ns <= report.span_ns[1]
+
+
+def test_structure_and_series_are_learned(report):
+    (group,) = report.groups
+    assert len(group.members) == 4
+    assert {"client", "gateway", "engine"} <= {r for h in report.hosts for r in h.roles}
+    assert report.edges
+    assert report.lanes
+    assert report.streams
+    assert {s.scope for s in report.series} >= {"endpoint", "group", "member"}
+    assert all(len(s.ts_ns) == len(s.values) for s in report.series)
+
+
+def test_bad_files_are_inputs_with_a_reason(folder, tmp_path):
+    bad = tmp_path / "notes.pcap"
+    bad.write_bytes(b"these are notes, not packets at all")
+    files = sorted(folder.glob("*.pcap"))
+    made = run([bad, *files, tmp_path])
+    kinds = {i.path: (i.kind, i.notes) for i in made.inputs}
+    assert kinds[str(bad)] == ("unreadable", ["not a capture file (no pcap magic number)"])
+    assert kinds[str(tmp_path)] == ("unreadable", ["cannot read: Is a directory"])
+    assert len(made.groups) == 1
+
+
+def test_nothing_readable_is_an_empty_report(tmp_path):
+    bad = tmp_path / "a.pcap"
+    bad.write_bytes(b"")
+    made = run([bad])
+    assert [(i.kind, i.notes) for i in made.inputs] == [("unreadable", ["empty file"])]
+    assert (made.incidents, made.span_ns, made.groups) == ([], (0, 0), [])
+    assert made.no_data
+
+
+def test_progress_grows_to_the_whole(folder):
+    told = []
+    files = sorted(folder.glob("*.pcap"))
+    run(files, progress=lambda done, total: told.append((done, total)))
+    assert [d for d, _ in told] == sorted(d for d, _ in told)
+    assert told[-1][0] == told[-1][1] == sum(f.stat().st_size for f in files)
+
+
+def test_a_stop_ends_the_reading_and_the_report_says_so(folder):
+    made = run(sorted(folder.glob("*.pcap")), stop=lambda: True)
+    assert made.interrupted
+
+
+def test_the_order_of_files_does_not_matter(folder, report):
+    again = run(sorted(folder.glob("*.pcap"), reverse=True))
+    assert again.span_ns == report.span_ns
+    assert sorted(g.members for g in again.groups) == sorted(g.members for g in report.groups)
+    assert [(i.condition, i.onset_ns) for i in again.incidents] == [
+        (i.condition, i.onset_ns) for i in report.incidents
+    ]
+
+
+def test_whole_tables(folder, tmp_path):
+    files = sorted(folder.glob("*.pcap"))
+    made = tables(files)
+    assert {"packets", "messages", "http"} <= set(made)
+    assert len(made["packets"]) > 1_000
+    assert np.all(np.diff(made["packets"]["ts_ns"]) >= 0)
+    with pytest.raises(CaptureError, match="cannot read"):
+        tables([*files, tmp_path])

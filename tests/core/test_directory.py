@@ -1,0 +1,44 @@
+"""Names behind ids."""
+
+import pytest
+
+from skewscope.core.directory import Directory, address_text
+
+MAPPED = 0xFFFF << 32
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "text"),
+    [
+        (0, MAPPED | 0x0A000001, "10.0.0.1"),
+        (0, MAPPED, "0.0.0.0"),
+        (0x20010DB8 << 32, 1, "2001:db8::1"),
+        (0, 1, "::1"),
+        (0, 0, "::"),
+        (0xFE80 << 48, 0x5678, "fe80::5678"),
+    ],
+)
+def test_addresses_as_text(high, low, text):
+    assert address_text(high, low) == text
+
+
+def test_targets_are_interned_without_their_query():
+    names = Directory()
+    first = names.target("/v1/chat/completions?user=42")
+    assert first == names.target("/v1/chat/completions")
+    assert names.targets[first] == "/v1/chat/completions"
+    assert names.target("/metrics") != first
+
+
+def test_paths_without_end_are_one_bucket():
+    names = Directory()
+    ids = [names.target(f"/{i}") for i in range(5_000)]
+    assert len(names.targets) == 4096
+    assert ids[-1] == 0
+    assert names.target("/7") == ids[7]
+
+
+def test_id_0_is_none_everywhere():
+    names = Directory()
+    assert (names.addresses, names.targets) == (["-"], [""])
+    assert len(names.flows) == 1
