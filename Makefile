@@ -12,7 +12,7 @@ PY     := $(BIN)/python
 CODE   := $(wildcard src tests tools bench)
 ARGS   ?=
 
-.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench docs lock changelog acceptance clean
+.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench results docs lock changelog acceptance clean
 
 help:  ## print the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,7 +74,10 @@ docs-check: setup
 bench: setup  ## run the benchmarks; each fails under its floor
 	$(PY) -m pytest -m bench --override-ini=testpaths=bench -s $(ARGS)
 
-docs: setup  ## write the pages of conditions, features and commands under docs/
+results: setup  ## judge the recorded faults (needs SKEWSCOPE_SAMPLES) and write docs/results/testbed.md
+	$(PY) -m tools.score_testbed --page docs/results/testbed.md $(ARGS)
+
+docs: setup  ## write the pages of conditions, features and commands under docs/, and README's table
 	$(PY) -m tools.gen_docs
 
 acceptance: setup  ## run the commands of docs/acceptance and print a table

@@ -35,7 +35,7 @@ def split_sections(docstring: str) -> dict[str, str]:
     names = "|".join(re.escape(h) for h in HEADINGS)
     pieces = re.split(rf"^({names})[ \t]*(?::|$)", docstring, flags=re.MULTILINE)
     return {
-        name: re.sub(r"^\s*[-=~]{3,}\s*$", "", body, flags=re.MULTILINE).strip()
+        name: re.sub(r"^[ \t]*([-=~]{3,}[ \t]*$)?", "", body, flags=re.MULTILINE).strip()
         for name, body in zip(pieces[1::2], pieces[2::2], strict=True)
     }
 

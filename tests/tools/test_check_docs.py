@@ -57,3 +57,13 @@ def test_links(root, target, dead):
 def test_decisions(root, name, text, problems):
     (root / "docs" / "decisions" / name).write_text(text)
     assert len(check_docs.check_decisions(root)) == problems
+
+
+def test_the_readme_s_table_of_conditions(root):
+    (root / "README.md").write_text("nothing")
+    assert len(check_docs.check_readme(root)) == 1
+    marks = check_docs.gen_docs.BLOCK
+    (root / "README.md").write_text("".join(marks))
+    assert len(check_docs.check_readme(root)) == 1
+    (root / "README.md").write_text(f"{marks[0]}0 conditions.\n\nNone.\n{marks[1]}")
+    assert check_docs.check_readme(root) == []

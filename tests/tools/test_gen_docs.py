@@ -34,3 +34,9 @@ def test_every_page_of_the_product_can_be_made():
     made = gen_docs.pages()
     assert {"reference/cli.md", "reference/features.md", "reference/conditions.md"} <= set(made)
     assert "## skewscope diagnose" in made["reference/cli.md"]
+
+
+def test_the_readme_s_table_is_put_between_its_marks():
+    made = gen_docs.with_conditions(f"a\n{gen_docs.BLOCK[0]}old\n{gen_docs.BLOCK[1]}b\n", [])
+    assert made == f"a\n{gen_docs.BLOCK[0]}0 conditions.\n\nNone.\n{gen_docs.BLOCK[1]}b\n"
+    assert gen_docs.with_conditions("no marks", []) == "no marks"

@@ -1,4 +1,4 @@
-"""The access link of each host: does everything that crosses it suffer, and only that?
+"""The access link of each host: whether everything that crosses it suffers, and only that.
 
 A queue, delay, loss or outage at one host's port touches all pairs of that host and no other. Each
 column compares the pairs that touch the host with those that do not, so the culprit end of a slow
@@ -19,7 +19,7 @@ from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
-from skewscope.features.reference import Reference
+from skewscope.features.reference import LEARN, Reference
 from skewscope.features.transport import PairRows
 
 RECENT = 10
@@ -56,6 +56,7 @@ class _Pair:
     lost: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
     segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     excess_s: float = float("nan")
+    load_known: int = -1
     slow: bool = False
     slow_at: int = -(10**9)
     witness: bool = False
@@ -104,7 +105,9 @@ class Links:
             "reordered": FeatureColumn("1", "segments that arrived behind later ones, both ways"),
             "lost": FeatureColumn("1", "copies lost on its pairs in the last second, in the worse direction"),
             "lost_share": FeatureColumn("1", "the same over segments sent"),
-            "lost_fit": FeatureColumn("1", "share of the cluster's losses that this direction of this link explains"),
+            "lost_fit": FeatureColumn(
+                "1", "share of the cluster's losses that this direction of this link explains"
+            ),
             "lost_pairs": FeatureColumn("1", "pairs of that direction with losses"),
             "lost_pair_share": FeatureColumn("1", "the same over the active pairs of that direction"),
             "lost_direction": FeatureColumn("1", "+1 = towards the host, -1 = from it, 0 = both alike"),
@@ -114,7 +117,9 @@ class Links:
             "outage_s": FeatureColumn("s", "time in which everything both ways was lost, once it is over"),
             "outage_smallest_bytes": FeatureColumn("bytes", "smallest copy lost meanwhile"),
             "outage_fit": FeatureColumn("1", "share of the losses of that time that touch the host"),
-            "episode_fit": FeatureColumn("1", "share of the cluster's losses of that time that touch the host"),
+            "episode_fit": FeatureColumn(
+                "1", "share of the cluster's losses of that time that touch the host"
+            ),
             "round_s": FeatureColumn("s", "usual time per round of the host's group"),
         },
     )
@@ -146,7 +151,9 @@ class Links:
         self._note_lost(slice_, graph, events, client)
         hosts = sorted({h for key in self._pairs for h in key})[:MAX_HOSTS]
         columns = {name: nan_rows(len(hosts)) for name in self.SPEC.columns}
-        onset = {n: np.zeros(len(hosts), dtype=np.int64) for n in ("delay_s", "lost", "outage_s", "episode_lost")}
+        onset = {
+            n: np.zeros(len(hosts), dtype=np.int64) for n in ("delay_s", "lost", "outage_s", "episode_lost")
+        }
         frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
         rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
         active = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
@@ -174,13 +181,26 @@ class Links:
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
         if not np.isfinite(delay) or not np.isfinite(round_s):
             return
-        usual, scale = self._delay.get((key, kind))
+        load = _load(pairs.columns["bytes"][i])
+        usual, scale = self._usual_delay(key, kind, load)
         floor = SLOW_SHARE * round_s
         if np.isfinite(usual):
             pair.excess_s = delay - min(usual, self._common(key, kind, usual))
             pair.slow = bool(pair.excess_s > max(floor, SLOW_SCALES * scale))
             pair.slow_at = self._tick if pair.slow else pair.slow_at
-        self._delay.learn((key, kind), np.array([delay]), floor / 6.0)
+        self._delay.learn((key, kind, load), np.array([delay]), floor / 6.0)
+        if pair.load_known < load and self._delay.size((key, kind, load)) >= LEARN:
+            pair.load_known = load
+
+    def _usual_delay(self, key: tuple[int, int], kind: str, load: int) -> tuple[float, float]:
+        """Return the usual delay at this load or, where that is new and lighter than a known one, at the
+        next heavier; a pair's own bursts make a queue, so a heavier load than any before says nothing.
+        """
+        for known in range(load, self._pairs[key].load_known + 1):
+            usual, scale = self._delay.get((key, kind, known))
+            if np.isfinite(usual):
+                return usual, scale
+        return float("nan"), float("nan")
 
     def _common(self, key: tuple[int, int], kind: str, usual: float) -> float:
         """Return what a pair's delay would be if it were like the others (a fault from the start).
@@ -191,8 +211,10 @@ class Links:
             return usual
         there_and_back = {}
         for a, b in self._pairs:
-            forth, back = self._delay.get(((a, b), kind))[0], self._delay.get(((b, a), kind))[0]
-            if a < b and np.isfinite(forth + back):
+            if a > b or (b, a) not in self._pairs:
+                continue
+            forth, back = self._usual_delay((a, b), kind, 0)[0], self._usual_delay((b, a), kind, 0)[0]
+            if np.isfinite(forth + back):
                 there_and_back[(a, b)] = forth + back
         mine = there_and_back.get((min(key), max(key)))
         if mine is None or len(there_and_back) < 3:
@@ -297,7 +319,13 @@ class Links:
         c["lost_pairs"][i] = sum(1 for n in worse.values() if n)
         c["lost_pair_share"][i] = c["lost_pairs"][i] / max(len(worse), 1)
         c["lost_direction"][i] = 0.0 if balance <= 0.6 else (1.0 if n_in > n_out else -1.0)
-        times = [ts for k, seen in self._lost_at.items() if h in k for ts in seen if ts > slice_.end_ns - 10**9 - t.DECIDE_NS]
+        times = [
+            ts
+            for k, seen in self._lost_at.items()
+            if h in k
+            for ts in seen
+            if ts > slice_.end_ns - 10**9 - t.DECIDE_NS
+        ]
         rows.onset_ns["lost"][i] = min(times, default=0)
         c["outage_s"][i] = c["outage_fit"][i] = c["outage_smallest_bytes"][i] = 0.0
         for gap in self._gaps.get(h, ()):
@@ -316,6 +344,11 @@ class Links:
             since = sum(1 for seen in self._lost_at.values() for ts in seen if ts >= e.since_ns)
             c["episode_fit"][i] = e.lost / max(since, e.lost)
             rows.onset_ns["episode_lost"][i] = e.since_ns
+
+
+def _load(sent_bytes: float) -> int:
+    """Return the class of a pair's load in a window: powers of four of its bytes."""
+    return int(sent_bytes).bit_length() // 2
 
 
 def hit_pairs(slow: set[tuple[int, int]], host: int) -> list[tuple[int, int]]:

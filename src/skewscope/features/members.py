@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -157,7 +158,7 @@ class Members:
         busy = own + inside
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
         bounds = np.append(r.start, n)
-        for lo, hi in zip(bounds[:-1], bounds[1:], strict=True):
+        for lo, hi in pairwise(bounds):
             part, part_own = busy[lo:hi], own[lo:hi]
             wait[lo:hi] = (r.entry[lo:hi].max() - r.entry[lo:hi]) / 1e9
             for j in range(hi - lo):
@@ -168,7 +169,9 @@ class Members:
                 elif np.isfinite(part[j]):
                     excess[lo + j] = self._against_past(r, lo + j, float(part[j]))
                     peers = np.delete(part_own, j)
-                    peers_own[lo + j] = np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
+                    peers_own[lo + j] = (
+                        np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
+                    )
         return excess, busy, peers_own, wait, masked
 
     def _against_past(self, r: Rounds, row: int, busy: float) -> float:
@@ -245,7 +248,8 @@ def _began(r: Rounds, row: int) -> int:
 
 def _overlaps(lo: Array, hi: Array, ts: Array) -> Array:
     """Return whether a masked time [ts, ts + MASK_NS) touches [lo, hi); shapes (n,), (n,), (m,)."""
-    return np.any((ts[None, :] < hi[:, None]) & (ts[None, :] + MASK_NS > lo[:, None]), axis=1)
+    touches = (ts[None, :] < hi[:, None]) & (ts[None, :] + MASK_NS > lo[:, None])
+    return np.asarray(touches.any(axis=1))
 
 
 FEATURE = Members

@@ -1,10 +1,11 @@
 """Rounds of a collective group from framed messages: entry, own time, time inside, per member.
 
 *Own time* of a member in round k: its first byte of round k out, less the last byte of round k-1 in
-(or of anything else from its group since, such as the scheduler's work list), both at its own tap: no clock synchronisation is needed. Bytes of round k that faster peers sent early count
-for round k, never for k-1. *Inside*: the longest time in the round from the last event at the
-member (a message in or out) to its next message out; waiting for a peer ends with a message in, so
-only the member's own stops are long here.
+(or of anything else from its group since, such as the scheduler's work list), both at its own tap:
+no clock synchronisation is needed. Bytes of round k that faster peers sent early count for round k,
+never for k-1. *Inside*: the longest time in the round from the last event at the member (a message
+in or out) to its next message out; waiting for a peer ends with a message in, so only the member's
+own stops are long here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def open_round(rounds: Array, member: int, key: int) -> int:
 
 
 @njit
-def enter(rounds: Array, members: Array, member: int, k: int, ts: int, frame: int, done: Array, count: int) -> int:
+def enter(
+    rounds: Array, members: Array, member: int, k: int, ts: int, frame: int, done: Array, count: int
+) -> int:
     """The member's first message of a round: close its previous round; returns the rows in `done`."""
     state = members[member]
     row = rounds[member, k]

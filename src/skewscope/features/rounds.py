@@ -26,7 +26,8 @@ MAX_MEMBERS = 1 << 14
 @dataclass
 class Rounds:
     """Closed rounds in long form, one row per (round, member), sorted by round; int64 columns of
-    shape (n,), times in ns. `start` marks the first row of each round."""
+    shape (n,), times in ns. `start` marks the first row of each round.
+    """
 
     group: Array
     key: Array
@@ -160,7 +161,13 @@ class RoundFeature:
         inner = (group >= 0) & (graph.member[p["src"]] == group)
         asked = graph.server[flow] == 1 - way
         # Bulk data between members says nothing of when a round may begin; a work list is one message.
-        seen = (p["payload_bytes"] > 0) & (p["payload_bytes"] < FULL_BYTES) & ~graph.collective[flow] & (flow > 0) & (inner | asked)
+        seen = (
+            (p["payload_bytes"] > 0)
+            & (p["payload_bytes"] < FULL_BYTES)
+            & ~graph.collective[flow]
+            & (flow > 0)
+            & (inner | asked)
+        )
         seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
         kind = np.where(inner, -1, -2).astype(np.int64)
         parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, kind, p["payload_bytes"], kind, seen))
@@ -178,7 +185,9 @@ class RoundFeature:
         parts = []
         for out, side, end in ((1, "src", way), (0, "dst", 1 - way)):
             seen = graph.vantage[flow, end] == p["tap"]
-            parts.append(_event_rows(p["ts_ns"], self._index[p[side]], out, key, p["payload_bytes"], frame, seen))
+            parts.append(
+                _event_rows(p["ts_ns"], self._index[p[side]], out, key, p["payload_bytes"], frame, seen)
+            )
         return parts
 
     def _join(self, slice_: Slice, graph: GraphRows, done: Array) -> Rounds:

@@ -51,7 +51,11 @@ class Detector:
         llr[window.slot] = after
         since[window.slot] = np.where(after <= 0.0, 0.0, began)
         found = hit & (after >= p.limit) & (since[window.slot] > 0)
-        score = np.where(found, 1.0 - 0.5 * np.exp(-(after - p.limit) / gain - excess.clip(0.0, 3.0)), 0.5 * after / p.limit)
+        score = np.where(
+            found,
+            1.0 - 0.5 * np.exp(-(after - p.limit) / gain - excess.clip(0.0, 3.0)),
+            0.5 * after / p.limit,
+        )
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),
             score,

@@ -41,5 +41,8 @@ class Detector:
             np.where(hit, FINDING, CLEAR).astype(np.int8),
             np.where(hit, window["slow_fit"] * (0.5 + 0.5 * size), 0.0),
             np.where(began > 0, began, onset).astype(np.int64),
-            {n: window[n] for n in ("delay_s", "delay_in_s", "delay_out_s", "delay_ratio", "slow_fit", "reordered")},
+            {
+                n: window[n]
+                for n in ("delay_s", "delay_in_s", "delay_out_s", "delay_ratio", "slow_fit", "reordered")
+            },
         )

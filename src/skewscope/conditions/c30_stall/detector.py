@@ -35,7 +35,11 @@ class Detector:
         nobody_left = np.isclose(window["left"], 0.0)
         first = left | (nobody_left & (window["stopped_first"] > 0))
         found = stopped & first
-        sure = np.where(left, 0.95, 0.6 + 0.3 * np.minimum(window["behind_s"] / np.maximum(window["silence_s"], 1e-9), 1.0))
+        sure = np.where(
+            left,
+            0.95,
+            0.6 + 0.3 * np.minimum(window["behind_s"] / np.maximum(window["silence_s"], 1e-9), 1.0),
+        )
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),
             np.where(found, sure, 0.0),

@@ -2,8 +2,8 @@
 
 Symptom: isolated gaps of several rounds in which one member sends nothing although its input is there.
 Signal: largest excess of a window (own time or time inside, over peers and over what is usual, s) over the
-    longest usual interval between rounds; excesses beyond `min_pause_ratio` that stand out of what the largest of a
-    window usually is (`min_tail_ratio`) add up with a slow leak.
+    longest usual interval between rounds; excesses beyond `min_pause_ratio` that stand out of what the
+    largest of a window usually is (`min_tail_ratio`) add up with a slow leak.
 Why these thresholds: see entry.toml.
 Looks like: c20 (late in most windows; it hides this), c30 (does not come back), c25 (a retransmission
     timer: such gaps are masked), c34 (a long prompt: all members take long and rounds run).
@@ -36,7 +36,9 @@ class Detector:
         before = total[window.slot]
         after = np.maximum(0.0, before - p.leak * window["rounds"]) + np.where(pause, ratio, 0.0)
         onset = window.onset_of("excess_max_s").astype(np.float64)
-        since[window.slot] = np.where(pause & (before <= 0.0), onset, np.where(after <= 0.0, 0.0, since[window.slot]))
+        since[window.slot] = np.where(
+            pause & (before <= 0.0), onset, np.where(after <= 0.0, 0.0, since[window.slot])
+        )
         count[window.slot] = np.where(after <= 0.0, 0.0, count[window.slot] + pause)
         total[window.slot] = np.minimum(after, 10.0 * p.enough)
         found = pause & (after >= p.enough)
