@@ -79,7 +79,9 @@ def parse_with_dpkt(path: Path) -> tuple[int, float]:
             tcp = getattr(ip, "data", None)
             if isinstance(tcp, dpkt.tcp.TCP):
                 size = ip.len - 4 * ip.hl - 4 * tcp.off
-                rows.append((ts, ip.src, ip.dst, tcp.sport, tcp.dport, tcp.seq, tcp.ack, tcp.flags, tcp.win, size))
+                rows.append(
+                    (ts, ip.src, ip.dst, tcp.sport, tcp.dport, tcp.seq, tcp.ack, tcp.flags, tcp.win, size)
+                )
             if len(rows) >= DPKT_PACKETS:
                 break
     return len(rows), time.perf_counter() - start

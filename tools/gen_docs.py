@@ -177,7 +177,9 @@ def main(arguments: list[str]) -> int:
         (folder / path).write_text(text, encoding="utf-8")
     if folder == ROOT / "docs":
         readme = ROOT / "README.md"
-        readme.write_text(with_conditions(readme.read_text(encoding="utf-8"), load_entries(ROOT)), encoding="utf-8")
+        readme.write_text(
+            with_conditions(readme.read_text(encoding="utf-8"), load_entries(ROOT)), encoding="utf-8"
+        )
     print(f"docs: {len(made)} pages written below {folder.name}/")
     return 0
 

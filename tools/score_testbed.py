@@ -21,7 +21,18 @@ from skewscope.app.api import diagnose
 from skewscope.core.report import Report
 from tools import testbed
 
-HEAD = ("folder", "expected", "found", "culprit", "p", "first cause", "onset error", "decided after", "run", "verdict")
+HEAD = (
+    "folder",
+    "expected",
+    "found",
+    "culprit",
+    "p",
+    "first cause",
+    "onset error",
+    "decided after",
+    "run",
+    "verdict",
+)
 CONFIDENCE = 0.95
 
 

@@ -46,7 +46,12 @@ def run(tmp_path):
 
     def line(command: str) -> str:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=300
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            check=False,
+            timeout=300,
         )
         assert done.returncode == 0, f"{command}: {done.stderr.decode()}"
         return done.stdout.decode()

@@ -182,25 +182,32 @@ class Links:
         if not np.isfinite(delay) or not np.isfinite(round_s):
             return
         load = _load(pairs.columns["bytes"][i])
-        usual, scale = self._usual_delay(key, kind, load)
+        known = self._known_load(key, kind, load)
+        usual, scale = self._delay.get((key, kind, known))
         floor = SLOW_SHARE * round_s
         if np.isfinite(usual):
             pair.excess_s = delay - min(usual, self._common(key, kind, usual))
             pair.slow = bool(pair.excess_s > max(floor, SLOW_SCALES * scale))
             pair.slow_at = self._tick if pair.slow else pair.slow_at
-        self._delay.learn((key, kind, load), np.array([delay]), floor / 6.0)
+        # A slow pair teaches the class that it was compared with, which rejects it, not a new one.
+        taught = known if pair.slow else load
+        self._delay.learn((key, kind, taught), np.array([delay]), floor / 6.0)
         if pair.load_known < load and self._delay.size((key, kind, load)) >= LEARN:
             pair.load_known = load
 
-    def _usual_delay(self, key: tuple[int, int], kind: str, load: int) -> tuple[float, float]:
-        """Return the usual delay at this load or, where that is new and lighter than a known one, at the
-        next heavier; a pair's own bursts make a queue, so a heavier load than any before says nothing.
+    def _known_load(self, key: tuple[int, int], kind: str, load: int) -> int:
+        """Return the load class to compare with: this one or, where it is new and lighter than a known
+        one, the next heavier; -1 where heavier than any before: a pair's own bursts make a queue.
         """
         for known in range(load, self._pairs[key].load_known + 1):
-            usual, scale = self._delay.get((key, kind, known))
-            if np.isfinite(usual):
-                return usual, scale
-        return float("nan"), float("nan")
+            if self._delay.size((key, kind, known)) >= LEARN:
+                return known
+        return -1
+
+    def _least(self, key: tuple[int, int], kind: str) -> float:
+        """Return the least usual delay of a pair over its load classes (s), NaN while none is known."""
+        known = [self._delay.get((key, kind, n))[0] for n in range(self._pairs[key].load_known + 1)]
+        return min((d for d in known if np.isfinite(d)), default=float("nan"))
 
     def _common(self, key: tuple[int, int], kind: str, usual: float) -> float:
         """Return what a pair's delay would be if it were like the others (a fault from the start).
@@ -213,7 +220,7 @@ class Links:
         for a, b in self._pairs:
             if a > b or (b, a) not in self._pairs:
                 continue
-            forth, back = self._usual_delay((a, b), kind, 0)[0], self._usual_delay((b, a), kind, 0)[0]
+            forth, back = self._least((a, b), kind), self._least((b, a), kind)
             if np.isfinite(forth + back):
                 there_and_back[(a, b)] = forth + back
         mine = there_and_back.get((min(key), max(key)))

@@ -21,6 +21,13 @@ SCENARIOS = (
         faults=(Fault("jitter", 1.5, 4.0, 3, 0.003),),
     ),
     Scenario(
+        "queue at the port",
+        "faulty",
+        duration_s=4.0,
+        seed=2304,
+        faults=(Fault("rate_limit", 1.5, 4.0, 1, 8e6),),
+    ),
+    Scenario(
         "slow rank",
         "near_miss",
         duration_s=4.0,
