@@ -74,8 +74,9 @@ docs-check: setup
 bench: setup  ## run the benchmarks; each fails under its floor
 	$(PY) -m pytest -m bench --override-ini=testpaths=bench -s $(ARGS)
 
-results: setup  ## judge the recorded faults (needs SKEWSCOPE_SAMPLES) and write docs/results/testbed.md
-	$(PY) -m tools.score_testbed --page docs/results/testbed.md $(ARGS)
+results: setup  ## judge the recorded faults (needs SKEWSCOPE_SAMPLES) and write their pages in docs/results
+	$(PY) -m tools.score_testbed --page docs/results/testbed.md
+	$(PY) -m tools.score_baseline --page docs/results/baseline.md
 
 docs: setup  ## write the pages of conditions, features and commands under docs/, and README's table
 	$(PY) -m tools.gen_docs

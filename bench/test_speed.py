@@ -18,8 +18,9 @@ from tools.score_testbed import machine
 pytestmark = pytest.mark.bench
 
 ROUNDS = 5
-C_RATIO_LIMIT = 20.0
-"""The C reference may be this many times faster than the parser. The aim is 4 (docs/results/bench.md)."""
+C_RATIO_LIMIT = 30.0
+"""The C reference may be this many times faster than the parser: 11 to 18 were measured on a shared machine.
+It catches a parser that fell back to plain Python; the aim is 4 (docs/results/bench.md)."""
 
 DPKT_RATIO_FLOOR = 10.0
 MEMORY_LIMIT_BYTES = 1 << 30
@@ -67,12 +68,13 @@ def test_speed(capture: tuple[Path, int, int, float], tmp_path: Path) -> None:
     rows.append(("skewscope diagnose, whole file", f"{whole / 1e6:.3f}", f"{whole / ours:.3f}", _mib(memory)))
     table = _table(rows)
     size = path.stat().st_size
+    slice_ms = 1e3 * (seconds - small[0]) / (10 * traffic_s * (1 - 1 / copies))
     facts = [
         f"File: {packets:,} packets, {size / 1e6:.0f} MB, one tap: {copies} copies of a shipped recording.",
-        f"diagnose: {seconds:.1f} s for {traffic_s:.0f} s of traffic at {packets / traffic_s:,.0f} packets/s: "
-        f"{1e3 * (seconds - small[0]) / (10 * traffic_s * (1 - 1 / copies)):.1f} ms for each slice of 0.1 s.",
+        f"diagnose: {seconds:.1f} s for {traffic_s:.0f} s of traffic ({packets / traffic_s:,.0f} packets/s).",
+        f"diagnose, without its start: {slice_ms:.1f} ms for each slice of 0.1 s.",
         f"diagnose on the recording alone: {small[0]:.1f} s, {_mib(small[1])}.",
-        f"Parsing: best of {ROUNDS} interleaved rounds; diagnose: best of 2, a process each, start-up included.",
+        f"Parsing: best of {ROUNDS} interleaved rounds. diagnose: best of 2 processes, start-up included.",
         f"Skipped: {', '.join(skipped) or 'nothing'}.",
     ]
     print("\n" + table + "\n" + "\n".join(facts))
@@ -106,13 +108,14 @@ def _page(table: str, facts: list[str]) -> str:
 {table}
 {chr(10).join("- " + f for f in facts)}
 
-The file is recorded traffic of the project's test bed, repeated with later times and other ports; it is made in
-a temporary folder. The C reference (`bench/parse_ref.c`) fills eleven columns for untagged IPv4 and TCP and
-nothing else. The parser fills the 28 columns of the `packets` table and reads VLAN tags, IPv6, TCP options and IP
-ids as well; `diagnose` reassembles TCP, recovers rounds and streams, and judges all conditions.
+The file is recorded traffic of the project's test bed, repeated with later times and other ports; it is
+made in a temporary folder. The C reference (`bench/parse_ref.c`) fills eleven columns for untagged IPv4
+and TCP and nothing else. The parser fills the 28 columns of the `packets` table and reads VLAN tags, IPv6,
+TCP options and IP ids as well. `diagnose` reassembles TCP, recovers rounds and streams, and judges all
+conditions.
 
-Aims: a parser within 4 times the C reference, and 2 million packets a second end to end on two cores in at most
-1 GiB. A row above that does not reach its aim says so by its figure. At the low packet rate of this traffic
-`diagnose` pays per slice of 0.1 s and not per packet, so its packets a second are no measure of busier captures;
-a busier one was not measured here.
+Aims: a parser within 4 times the C reference, and 2 million packets a second end to end on two cores in at
+most 1 GiB. A row that does not reach its aim says so by its figure. At the low packet rate of this traffic
+`diagnose` pays per slice of 0.1 s and not per packet, so its packets a second are no measure of busier
+captures; a busier one was not measured here.
 """

@@ -144,10 +144,11 @@ def totals(rows: list[Row]) -> str:
         for row in rows
         if row.fact.conditions and not row.broken
     )
+    share, most = least_share(right, len(rows)), 3600 * most_events(alarms) / seen_s
     text = (
-        f"- **{right} of {len(rows)} folders right** (95 % lower bound of the share: {least_share(right, len(rows)):.2f}).\n"
+        f"- **{right} of {len(rows)} folders right** (95 % lower bound of the share: {share:.2f}).\n"
         f"- **{alarms} false alarms** in {seen_s:.0f} s of traffic and {packets:,} packets "
-        f"(95 % upper bound: {3600 * most_events(alarms) / seen_s:.0f} per hour; so short an exposure shows no more).\n"
+        f"(95 % upper bound: {most:.0f} per hour; so short an exposure shows no more).\n"
     )
     if delays:
         text += (
@@ -163,26 +164,26 @@ def page(rows: list[Row], day: str) -> str:
 
 <!-- Written by `make results`. Edits are lost. -->
 
-**Data: packet captures of this project's own test bed** (a real tensor-parallel engine over network namespaces on one
-machine, one real injected fault per folder). Not production traffic. The thresholds were chosen while these
-recordings were at hand, so this page shows that the product explains them. It is no estimate for clusters that
-it has not seen.
+**Data: packet captures of this project's own test bed** (a real tensor-parallel engine over network
+namespaces on one machine, one real injected fault per folder). Not production traffic. The thresholds were
+chosen while these recordings were at hand, so this page shows that the product explains them. It is no
+estimate for clusters that it has not seen.
 
 - Date: {day}. skewscope {skewscope.__version__}.
 - Machine: {machine()}.
-- Command: `make results` (`python -m tools.score_testbed --page docs/results/testbed.md`), with `SKEWSCOPE_SAMPLES` set.
+- Command: `make results`, with `SKEWSCOPE_SAMPLES` set.
 
 {totals(rows)}
 {table(rows)}
-*expected*: conditions that count as right. *found*: the first incident, what it explains, and further incidents.
-*p*: probability of the first culprit. *onset error*: onset of the first incident less the start of the injection; a
-fault shows only when traffic meets it. *decided after*: time of the last packet that the decision needed, less the
-start of the injection. *run*: wall time of the whole run with compiled kernels.
+*expected*: conditions that count as right. *found*: the first incident, what it explains, and further
+incidents. *p*: probability of the first culprit. *onset error*: onset of the first incident less the start
+of the injection; a fault shows only when traffic meets it. *decided after*: time of the last packet that the
+decision needed, less the start of the injection. *run*: wall time of the whole run with compiled kernels.
 
 A report is right when the first incident names an expected condition (or explains one), accuses the culprit
 first, ranks a cause first that the captures allow, and dates the onset within ten rounds or a quarter of the
-fault's time, at most 1 s. Any incident before the fault, or beside it and not expected, is a false alarm. The rules
-are in `tools/testbed.py`; the truths are in the samples.
+fault's time, at most 1 s. Any incident before the fault, or beside it and not expected, is a false alarm. The
+rules are in `tools/testbed.py`; the truths are in the samples.
 """
 
 

@@ -65,7 +65,7 @@ def faults_of(report: Report, fact: Truth) -> list[str]:
 
 
 def false_alarms(report: Report, fact: Truth) -> list[Incident]:
-    """Return the incidents before the fault, and those after the first that are neither right nor secondary."""
+    """Return the incidents before the fault, and later ones that are neither right nor secondary."""
     if not fact.conditions:
         return list(report.incidents)
     earliest = fact.onset_s - max(10 * ROUND_S, 0.3)

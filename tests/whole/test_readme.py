@@ -1,4 +1,4 @@
-"""README.md is true: its first screen, its shell examples and its Python example, on the shipped recordings."""
+"""README.md is true: first screen, shell examples and Python example, on the shipped recordings."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_nothing_is_left_out_unmarked(run):
     command, shown = _first_screen()
     printed = [line.rstrip() for line in run(command).splitlines()]
     at = printed.index(shown[0])
-    for before, line in zip(shown, shown[1:], strict=False):
+    for before, line in pairwise(shown):
         if line == CUT:
             continue
         next_at = printed.index(line, at)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skewscope.app.pipeline import run
-from tests.whole import renumbered
+from tools import recast
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "src/skewscope/app/recordings"
 HOSTS = ["10.77.0.10", "10.77.0.11", "10.77.0.12", "10.77.0.13", "10.77.0.2", "10.77.0.3"]
@@ -23,7 +23,7 @@ DAY_NS = 86_400_000_000_000
 
 def _rewritten(name, folder, addresses, **how):
     for i, source in enumerate(sorted((RECORDINGS / name).glob("*.pcap.gz"), reverse=True)):
-        renumbered.rewritten(source, folder / f"capture{i}", addresses, **how)
+        recast.rewritten(source, folder / f"capture{i}", addresses, **how)
     return sorted(folder.iterdir())
 
 
@@ -55,13 +55,13 @@ def test_a_fault_is_found_at_another_rate(name, stretch, tmp_path):
 @pytest.mark.parametrize("name", ["cpu_throttle", "loss_uplink"])
 def test_a_baseline_of_less_than_half_a_second_is_enough(name, tmp_path):
     """The faults begin 1.5 s after the first packet: what is more than 0.45 s before is cut off."""
-    start = min(renumbered.first_ns(p) for p in (RECORDINGS / name).glob("*.pcap.gz"))
+    start = min(recast.first_ns(p) for p in (RECORDINGS / name).glob("*.pcap.gz"))
     report = run(_rewritten(name, tmp_path, {}, from_ns=start + 1_050_000_000))
     assert _accused(report) == FAULTS[name]
 
 
 @pytest.mark.slow
 def test_loss_that_is_there_from_the_first_packet(tmp_path):
-    start = min(renumbered.first_ns(p) for p in (RECORDINGS / "loss_uplink").glob("*.pcap.gz"))
+    start = min(recast.first_ns(p) for p in (RECORDINGS / "loss_uplink").glob("*.pcap.gz"))
     report = run(_rewritten("loss_uplink", tmp_path, {}, from_ns=start + 1_600_000_000))
     assert _accused(report) == FAULTS["loss_uplink"]

@@ -26,6 +26,8 @@ class GroupRows(FeatureRows):
     """Group id -> usual time per round (s): one step's time over its rounds."""
     longest_s: dict[int, float] = field(default_factory=dict)
     """Group id -> longest usual interval between rounds (s)."""
+    slowdown: dict[int, float] = field(default_factory=dict)
+    """Group id -> slowdown_ratio of the last window in which rounds closed."""
 
 
 class Groups:
@@ -57,6 +59,7 @@ class Groups:
         self._kinds: dict[int, dict[tuple[int, int], int]] = {}
         self._last_entry: dict[int, tuple[int, tuple[int, int]]] = {}
         self._sizes = Reference()
+        self._slowdown: dict[int, float] = {}
         self._last_message: dict[int, int] = {}
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> GroupRows:
@@ -78,6 +81,9 @@ class Groups:
                 columns["silence_s"][i] = max(0, slice_.end_ns - last) / 1e9
                 columns["silence_ratio"][i] = columns["silence_s"][i] / longest
                 onset["silence_ratio"][i] = last
+            if np.isfinite(columns["slowdown_ratio"][i]):
+                self._slowdown[g] = float(columns["slowdown_ratio"][i])
+            result.slowdown.update(self._slowdown)
             if np.isfinite(round_s):
                 result.round_s[g] = round_s
                 result.longest_s[g] = longest

@@ -11,9 +11,10 @@ import numpy as np
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
 from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
+from skewscope.features.bursts import OPAQUE
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
-from skewscope.features.reference import Reference
+from skewscope.features.reference import RELEARN, Reference
 from skewscope.features.rounds import RoundRows, Rounds
 from skewscope.features.transport import PairRows
 
@@ -23,6 +24,15 @@ round: less costs under a quarter of a round and is within the 5-15 % spread of 
 
 LATE_SCALES = 6.0
 """... and this many of its own scales, so that a noisy member needs more."""
+
+SETTLED_BURSTS = 24
+"""Rounds of an unframed group before its members are judged."""
+
+LEAST_SCALE = 0.02
+"""Least scale of a member's excess, as a share of the usual time per round."""
+
+LEARN_SCALES = 3.0
+"""A window whose mean is this many standard errors off is kept out of what is usual."""
 
 LEAST_TAIL = 0.05
 """Least usual largest excess of a window, as a share of the usual time per round: clocks and the
@@ -56,6 +66,10 @@ class Members:
             "excess_s": FeatureColumn("s", "mean excess over what is usual for it"),
             "excess_max_s": FeatureColumn("s", "largest such excess"),
             "excess_ratio": FeatureColumn("1", "mean excess over the usual time per round"),
+            "excess_z": FeatureColumn("1", "mean excess over its own standard error"),
+            "group_slowdown": FeatureColumn(
+                "1", "time that the group's rounds took over what they usually take"
+            ),
             "pause_ratio": FeatureColumn("1", "largest excess over the longest usual interval"),
             "pause_tail_ratio": FeatureColumn("1", "largest excess over the usual largest of a window"),
             "peer_excess_s": FeatureColumn("s", "mean excess over its peers, usual or not"),
@@ -77,6 +91,7 @@ class Members:
         self._own = Reference()
         self._past = Reference()
         self._tail = Reference()
+        self._skipped: dict[tuple[int, int], int] = {}
         self._resent: dict[int, list[int]] = {}
         self._idle: dict[int, list[int]] = {}
 
@@ -153,6 +168,8 @@ class Members:
                 inside[mine[in_hit]] = np.nan
                 masked[mine] = own_hit | in_hit
         own[r.root == 1] = np.nan
+        # The first bursts of an unframed group are cut by guesses about its silences.
+        own[(r.key >> 32 == OPAQUE) & (r.key & 0xFFFFFFFF < SETTLED_BURSTS)] = np.nan
         # Seen from elsewhere a member's times hold the path's, so only members with a tap are judged.
         own[graph.judged_at[r.member] < 0] = np.nan
         busy = own + inside
@@ -196,14 +213,25 @@ class Members:
             return
         beyond = np.full(len(known), np.nan)
         late = np.zeros(len(known), dtype=np.bool_)
+        error = np.full(len(known), np.nan)
         for kind in np.unique(r.key[known] >> 32):
             part = np.flatnonzero(r.key[known] >> 32 == kind)
             key = (m, int(kind))
             usual, scale = self._usual.get(key)
+            shifted = False
             if np.isfinite(usual):
                 beyond[part] = excess[known[part]] - usual
                 late[part] = beyond[part] > max(LATE_SCALES * scale, LATE_SHARE * round_s)
-            self._usual.learn(key, excess[known[part]], 0.25 * LATE_SHARE * round_s)
+                error[part] = max(scale, LEAST_SCALE * round_s)
+                mean = beyond[part].mean()
+                shifted = abs(mean) > max(
+                    0.5 * LATE_SHARE * round_s, LEARN_SCALES * error[part[0]] / len(part) ** 0.5
+                )
+            # A window that is off as a whole is not learned, however noisy the member.
+            skipped = self._skipped.get(key, 0) + 1 if shifted else 0
+            self._skipped[key] = skipped if skipped < RELEARN else 0
+            if not shifted or skipped >= RELEARN:
+                self._usual.learn(key, excess[known[part]], 0.25 * LATE_SHARE * round_s)
         c["peer_excess_s"][i] = excess[known].mean()
         c["peer_ratio"][i] = c["peer_excess_s"][i] / round_s
         judged = np.isfinite(beyond)
@@ -213,6 +241,8 @@ class Members:
         c["rounds"][i], c["late_rounds"][i] = judged.sum(), late.sum()
         c["excess_s"][i], c["excess_max_s"][i] = np.nanmean(beyond), np.nanmax(beyond)
         c["excess_ratio"][i] = c["excess_s"][i] / round_s
+        c["excess_z"][i] = c["excess_s"][i] * judged.sum() ** 0.5 / np.nanmean(error)
+        c["group_slowdown"][i] = groups.slowdown.get(g, 1.0)
         c["pause_ratio"][i] = c["excess_max_s"][i] / longest
         tail = max(np.nan_to_num(self._tail.get(m)[0]), LEAST_TAIL * round_s)
         c["pause_tail_ratio"][i] = c["excess_max_s"][i] / tail

@@ -97,6 +97,7 @@ class RoundFeature:
 
     def __init__(self) -> None:
         self._bursts = Bursts()
+        self._full_lanes = np.zeros(0, dtype=np.int64)
         self._index = np.zeros(0, dtype=np.int32)  # address id -> member row + 1
         self._address: list[int] = []
         self._rounds = np.zeros((0, k.OPEN, k.R_COLUMNS), dtype=np.int64)
@@ -169,10 +170,17 @@ class RoundFeature:
             & (inner | asked)
         )
         seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
+        seen &= ~(inner & self._bulky(flow * 2 + way, p["payload_bytes"] >= FULL_BYTES))
         kind = np.where(inner, -1, -2).astype(np.int64)
         parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, kind, p["payload_bytes"], kind, seen))
         rows = np.concatenate(parts)
         return rows[np.argsort(rows[:, k.V_TS], kind="stable")]
+
+    def _bulky(self, lane: Array, full: Array) -> Array:
+        """Return which packets are on a lane that carried a full segment in this slice or the one before."""
+        now = np.unique(lane[full])
+        recent, self._full_lanes = np.union1d(now, self._full_lanes), now
+        return np.asarray(np.isin(lane, recent))
 
     def _burst_events(self, packets: Table, graph: GraphRows) -> list[Array]:
         """Return event rows of unframed groups: every data packet, under the number of its burst."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -17,6 +18,9 @@ ENDED_NS = 2_000_000_000
 """Ends of connections within this time of the group's last message belong to its stop: the others
 close 0.2-0.6 s after the first (testbed.md 7), engines wait up to a second."""
 
+HISTORY = 128
+"""Windows for which the work in hand is remembered: a stop is judged within seconds."""
+
 
 class Standstill:
     """Per member of a group: silence of the group, work that waits, who stopped or left first."""
@@ -27,7 +31,9 @@ class Standstill:
         {
             "silence_s": FeatureColumn("s", "time since the last message and the endpoints' last piece out"),
             "silence_ratio": FeatureColumn("1", "the same over the longest usual interval between rounds"),
-            "demand": FeatureColumn("1", "requests and streams in hand at the group's endpoints"),
+            "demand": FeatureColumn(
+                "1", "requests and streams in hand at the group's endpoints, now or when it stopped"
+            ),
             "left": FeatureColumn("1", "collective connections that it ended or reset since the stop"),
             "left_first": FeatureColumn("1", "1 where it was the first of the group to do so"),
             "stopped_first": FeatureColumn("1", "1 where its last message out is the oldest of the group"),
@@ -40,6 +46,8 @@ class Standstill:
         self._left: dict[int, tuple[int, int]] = {}
         self._seen_left: dict[tuple[int, int], int] = {}
         self._piece_ns: dict[str, int] = {}
+        self._in_hand: dict[int, deque[tuple[int, float]]] = {}
+        self._now_ns = 0
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
         """Absorb one slice."""
@@ -47,6 +55,7 @@ class Standstill:
         groups = cast(GroupRows, others["group"])
         rounds = cast(RoundRows, others["round"])
         self._note_left(slice_, graph)
+        self._now_ns = slice_.end_ns
         members = [m for g in sorted(graph.groups) for m in graph.groups[g]]
         names = slice_.directory.addresses
         columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
@@ -67,9 +76,17 @@ class Standstill:
             columns["silence_s"][spots] = silence
             columns["silence_ratio"][spots] = silence / groups.columns["longest_ref_s"][i]
             onset["silence_s"][spots] = last
-            columns["demand"][spots] = sum(demand.get(names[m], 0.0) for m in team)
             self._rank(columns, team, spots, rounds, last)
+            cut = columns["left"][spots].sum() > 0
+            columns["demand"][spots] = self._hand(g, sum(demand.get(names[m], 0.0) for m in team), last, cut)
         return rows
+
+    def _hand(self, group: int, now: float, last_ns: int, cut: bool) -> float:
+        """Return the work in hand now or, where connections were cut with the group, when it stopped."""
+        seen = self._in_hand.setdefault(group, deque(maxlen=HISTORY))
+        seen.append((self._now_ns, now))
+        before = [amount for ts, amount in seen if ts <= last_ns]
+        return max(now, before[-1]) if cut and before else now
 
     def _note_left(self, slice_: Slice, graph: GraphRows) -> None:
         p = slice_.tables["packets"]

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from skewscope.core.scenario import FAULTS, Fault, Scenario, Workload
+from skewscope.core.scenario import CLIENT, FAULTS, Fault, Scenario, Workload
 from skewscope.lab.synth import capture, write
 
 BASE = Scenario("base", "healthy", duration_s=1.2, seed=21, workload=Workload(own_s=0.01, answer_tokens=20))
@@ -272,3 +272,40 @@ def test_a_weighted_gateway_starves_the_other_replica():
         for n in ("n0", "n2")
     ]
     assert posts[0] > 4 * max(posts[1], 1)
+
+
+def test_engines_on_one_host_share_its_address_but_not_their_time():
+    shared = replace(BASE, workload=Workload(ranks=1, replicas=4, per_host=2, clients=8, own_s=0.01))
+    files, truth = capture(with_fault(Fault("straggler", 0.3, 1.2, 2, 3.0), shared))
+    assert sorted(files) == ["lg", "n0", "n1"]
+    assert truth["fault"][0]["culprit_ids_right"] == [truth["hosts"]["n1"]]
+    served = collections.Counter(
+        p.sport for p in packets(files["n1"]) if p.size and p.src == truth["hosts"]["n1"]
+    )
+    assert len(served) == 2
+    assert min(served.values()) < 0.6 * max(served.values())
+
+
+def test_ranks_on_one_host_talk_unseen():
+    files, _truth = capture(replace(BASE, workload=replace(BASE.workload, per_host=2)))
+    assert sorted(files) == ["lg", "n0", "n1"]
+    for name in ("n0", "n1"):
+        seen = list(packets(files[name]))
+        assert len(steps(seen)) > 10
+        assert all(p.src != p.dst for p in seen)
+
+
+def test_a_fault_on_all_ranks_names_them_all():
+    files, truth = capture(with_fault(Fault("straggler", 0.4, 1.2, -1, 3.0)))
+    assert truth["fault"][0]["culprit_ids_right"] == [truth["hosts"][f"n{i}"] for i in range(4)]
+    gaps = np.diff(steps(packets(files["n1"])))
+    assert max(gaps[-6:]) > 2 * max(gaps[:6])
+
+
+def test_loss_at_the_clients_leaves_the_cluster_alone():
+    asking = replace(BASE, workload=replace(BASE.workload, answer_tokens=4, clients=8))
+    files, truth = capture(with_fault(Fault("loss", 0.2, 1.2, CLIENT, 0.3, where="up"), asking))
+    client = truth["hosts"]["lg"]
+    assert truth["fault"][0]["culprit_ids_right"] == [client]
+    assert resent(packets(files["lg"]), by=client) > 0
+    assert all(resent(packets(files[f"n{i}"])) == 0 for i in range(4))

@@ -5,7 +5,8 @@ Signal: per round (own time + time inside) of a member less the median of the ot
     (s), less what is usual for the member; a window is a hit where the mean of that reaches
     `min_excess_ratio` of the usual time per round and the member was late in enough of its rounds. Hits
     are counted by a sequential probability ratio test. Without a reference (a fault from the first
-    packet) the excess over peers itself must reach `blind_ratio`.
+    packet) the excess over peers itself must stay beyond `blind_ratio`, or the member is known by the
+    relief when the handicap ends and the group becomes faster.
 Why these thresholds: see entry.toml; p0 and p1 are the shares of hit windows in healthy runs and under a
     persistent fault, and the limit gives a false alarm in about a thousand windows at worst.
 Looks like: c38 (isolated long pauses: few windows hit), c23 and c25 (transit grew, own time did not), c39
@@ -26,42 +27,73 @@ from skewscope.core.condition import CLEAR, FINDING, Params, Verdicts, Window
 class Detector:
     """Sequential test on windows in which a member held up its group."""
 
-    STATE: dict[str, float] = {"llr": 0.0, "since": 0.0}
+    STATE: dict[str, float] = {
+        "llr": 0.0,
+        "since": 0.0,
+        "first": 0.0,
+        "age": 0.0,
+        "blind": 0.0,
+        "relief": 0.0,
+    }
 
     def __init__(self, params: Params) -> None:
         self._params = params
 
     def step(self, window: Window) -> Verdicts:
         """Judge every member of one window."""
-        p = self._params
-        excess, rounds, late = window["excess_ratio"], window["rounds"], window["late_rounds"]
-        share = late / np.maximum(rounds, 1.0)
-        usual_known = rounds > 0
-        hit = usual_known & (excess >= p.min_excess_ratio)
-        hit &= (share >= p.min_late_share) | ((late > 0) & (excess >= p.strong_excess_ratio))
-        blind = window["peer_ratio"] >= p.blind_ratio
-        hit |= blind
-        llr, since = window.state["llr"], window.state["since"]
+        p, slot, state = self._params, window.slot, window.state
         gain = np.log(p.hit_share_fault / p.hit_share_healthy)
         loss = np.log((1.0 - p.hit_share_fault) / (1.0 - p.hit_share_healthy))
-        before = llr[window.slot]
+        first = np.where(state["first"][slot] > 0, state["first"][slot], float(window.start_ns))
+        state["first"][slot] = first
+        state["age"][slot] += 1.0
+        hit = self._late(window)
+        before = state["llr"][slot]
         after = np.clip(before + np.where(hit, gain, loss), 0.0, p.limit + 3.0 * gain)
-        onset = np.where(blind & ~usual_known, window.start_ns, window.onset_of("late_rounds"))
-        began = np.where(hit & (before <= 0.0), onset.astype(np.float64), since[window.slot])
-        llr[window.slot] = after
-        since[window.slot] = np.where(after <= 0.0, 0.0, began)
-        found = hit & (after >= p.limit) & (since[window.slot] > 0)
+        began = np.where(
+            hit & (before <= 0.0), window.onset_of("late_rounds").astype(float), state["since"][slot]
+        )
+        state["llr"][slot], state["since"][slot] = after, np.where(after <= 0.0, 0.0, began)
+        found = hit & (after >= p.limit)
+        blind = self._blind(window)
+        relieved = self._relieved(window)
+        onset = np.where(found, state["since"][slot], first)
+        over = (after - p.limit) / gain + window["excess_ratio"].clip(0.0, 3.0)
         score = np.where(
-            found,
-            1.0 - 0.5 * np.exp(-(after - p.limit) / gain - excess.clip(0.0, 3.0)),
-            0.5 * after / p.limit,
+            found, 1.0 - 0.5 * np.exp(-over), np.where(blind | relieved, 0.8, 0.5 * after / p.limit)
         )
         return Verdicts(
-            np.where(found, FINDING, CLEAR).astype(np.int8),
-            score,
-            since[window.slot].astype(np.int64),
+            np.where(found | blind | relieved, FINDING, CLEAR).astype(np.int8),
+            score.clip(0.0, 1.0),
+            onset.astype(np.int64),
             self._evidence(window),
         )
+
+    def _late(self, window: Window) -> np.ndarray:
+        """Return where a window held the group up beyond what is usual for the member."""
+        p = self._params
+        share = window["late_rounds"] / np.maximum(window["rounds"], 1.0)
+        often = (share >= p.min_late_share) | (window["excess_z"] >= p.min_z)
+        strong = (window["late_rounds"] > 0) & (window["excess_ratio"] >= p.strong_excess_ratio)
+        hit = (window["excess_ratio"] >= p.min_excess_ratio) & (often | strong)
+        # A group that is faster than usual is not held up: somebody else was relieved.
+        return hit & (window["group_slowdown"] >= p.min_slowdown)
+
+    def _blind(self, window: Window) -> np.ndarray:
+        """Return where a member was far behind its peers from the first packet on."""
+        p, slot, state = self._params, window.slot, window.state
+        beyond = (window["peer_ratio"] - p.blind_ratio).clip(0.0, p.blind_step)
+        fresh = (state["blind"][slot] > 0) | (state["age"][slot] <= p.fresh_windows)
+        state["blind"][slot] = (state["blind"][slot] + np.where(fresh, beyond, 0.0) - p.blind_leak).clip(0.0)
+        return (state["blind"][slot] >= p.blind_enough) & (beyond > 0)
+
+    def _relieved(self, window: Window) -> np.ndarray:
+        """Return where a member stopped being late that had been so from the first packet on."""
+        p, slot, state = self._params, window.slot, window.state
+        drop = (window["excess_ratio"] <= -p.min_relief_ratio) & (window["excess_z"] <= -p.min_z)
+        drop &= window["group_slowdown"] <= 1.0 / p.min_slowdown
+        state["relief"][slot] = np.where(drop, state["relief"][slot] + 1.0, 0.0)
+        return state["relief"][slot] >= p.relief_windows
 
     @staticmethod
     def _evidence(window: Window) -> dict[str, np.ndarray]:

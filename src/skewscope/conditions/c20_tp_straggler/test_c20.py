@@ -17,6 +17,8 @@ USUAL = {
     "late_rounds": 4.0,
     "rounds": 5.0,
     "peer_ratio": 0.5,
+    "excess_z": 1.0,
+    "group_slowdown": 1.5,
 }
 
 
@@ -87,10 +89,38 @@ def test_a_quiet_time_forgets_the_onset():
     assert last.onset_ns[0] == 55 * TENTH_NS + 1000 - 45_000
 
 
-def test_without_a_reference_only_a_large_excess_counts():
-    new = {"rounds": 0.0, "late_rounds": 0.0, "excess_ratio": 0.0}
-    assert judge(*hits(5, **new, peer_ratio=LIMIT.blind_ratio))[-1].state[0] == FINDING
-    assert judge(*hits(9, **new, peer_ratio=0.6))[-1].state[0] == CLEAR
+def test_without_a_reference_a_large_excess_must_last():
+    new = {"excess_ratio": 0.0, "late_rounds": 0.0}
+    need = int(np.ceil(LIMIT.blind_enough / (LIMIT.blind_step - LIMIT.blind_leak)))
+    states = [v.state[0] for v in judge(*hits(need, **new, peer_ratio=5.0))]
+    assert states == [CLEAR] * (need - 1) + [FINDING]
+    assert judge(*hits(60, **new, peer_ratio=0.9 * LIMIT.blind_ratio))[-1].state[0] == CLEAR
+
+
+def test_a_large_excess_that_begins_late_has_a_reference():
+    quiet = {"excess_ratio": 0.0, "late_rounds": 0.0}
+    late = judge(*[quiet] * 30, *hits(20, **quiet, peer_ratio=5.0))
+    assert late[-1].state[0] == CLEAR
+
+
+def test_a_handicap_that_ends_is_known_by_the_relief():
+    held = {"excess_ratio": 0.0, "late_rounds": 0.0, "group_slowdown": 1.0}
+    freed = {"excess_ratio": -0.4, "late_rounds": 0.0, "excess_z": -9.0, "group_slowdown": 0.7}
+    need = int(LIMIT.relief_windows)
+    *_, before, last = judge(*[held] * 20, *[freed] * need)
+    assert (before.state[0], last.state[0]) == (CLEAR, FINDING)
+    assert last.onset_ns[0] == 10 * TENTH_NS, "it was there from the first window"
+    assert judge(*[held] * 20, *[freed | {"group_slowdown": 1.0}] * 20)[-1].state[0] == CLEAR
+
+
+def test_a_group_that_is_faster_than_usual_is_not_held_up():
+    assert judge(*hits(9, group_slowdown=0.9))[-1].state[0] == CLEAR
+
+
+def test_a_window_late_as_a_whole_counts_without_a_late_round():
+    whole = {"late_rounds": 0.0, "excess_ratio": 0.2}
+    assert judge(*hits(windows_to_fire(), **whole, excess_z=LIMIT.min_z))[-1].state[0] == FINDING
+    assert judge(*hits(9, **whole, excess_z=0.9 * LIMIT.min_z))[-1].state[0] == CLEAR
 
 
 def test_a_larger_excess_scores_higher():

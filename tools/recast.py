@@ -1,6 +1,7 @@
-"""Recorded captures under other addresses, ports and times, so that no rule can know the recorded ones."""
+"""Recorded captures cut at the front, or under other addresses, ports and times.
 
-from __future__ import annotations
+For `tools.score_baseline`, and for the tests that no rule knows the recorded addresses, ports or times.
+"""
 
 import gzip
 import ipaddress
