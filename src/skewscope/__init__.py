@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skewscope.app.api import Report, diagnose
+    from skewscope.app.api import Report, diagnose, tables
 
 __version__ = "0.1.0"
-__all__ = ["Report", "__version__", "diagnose"]
+__all__ = ["Report", "__version__", "diagnose", "tables"]
 
 
-def __getattr__(name: str) -> Any:
-    # Imported on first use: `skewscope --help` must not pay for NumPy and Numba.
-    if name in ("Report", "diagnose"):
-        from skewscope.app import api
+class _Package(ModuleType):
+    """The public names, imported on first use: `skewscope --help` must not pay for NumPy and Numba."""
 
-        return getattr(api, name)
-    raise AttributeError(f"module 'skewscope' has no attribute {name!r}")
+    def __getattribute__(self, name: str) -> Any:
+        # The subpackage `skewscope.diagnose` is bound here by the import system under the name of the
+        # public function; whoever wants the subpackage imports from it.
+        if name in ("Report", "diagnose", "tables"):
+            from skewscope.app import api
+
+            return getattr(api, name)
+        return super().__getattribute__(name)
+
+
+sys.modules[__name__].__class__ = _Package

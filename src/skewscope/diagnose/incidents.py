@@ -100,9 +100,7 @@ def _victims(hosts: Sequence[str], context: Context) -> list[Victim]:
 
 def _ruled_out(entry: Entry, entries: Mapping[str, Entry], found: Sequence[Finding]) -> list[RuledOut]:
     present = {f.condition for f in found}
-    return [
-        RuledOut(c, why) for c, why in entry.separates.items() if c not in present and (c in entries or why)
-    ]
+    return [RuledOut(c, why) for c, why in entry.separates.items() if c in entries and c not in present]
 
 
 def _timeline(

@@ -31,6 +31,12 @@ SETTLED_BURSTS = 24
 LEAST_SCALE = 0.02
 """Least scale of a member's excess, as a share of the usual time per round."""
 
+MATURE = 24
+"""Samples of what is usual before the mean of a window is tested against it."""
+
+SCALE_GROWTH = 1.01
+"""Most that a mature scale may grow from one window to the next: twofold in seven seconds."""
+
 LEARN_SCALES = 3.0
 """A window whose mean is this many standard errors off is kept out of what is usual."""
 
@@ -92,6 +98,7 @@ class Members:
         self._past = Reference()
         self._tail = Reference()
         self._skipped: dict[tuple[int, int], int] = {}
+        self._quiet: dict[tuple[int, int], float] = {}
         self._resent: dict[int, list[int]] = {}
         self._idle: dict[int, list[int]] = {}
 
@@ -214,15 +221,18 @@ class Members:
         beyond = np.full(len(known), np.nan)
         late = np.zeros(len(known), dtype=np.bool_)
         error = np.full(len(known), np.nan)
+        young = False
         for kind in np.unique(r.key[known] >> 32):
             part = np.flatnonzero(r.key[known] >> 32 == kind)
             key = (m, int(kind))
             usual, scale = self._usual.get(key)
+            scale = self._calm(key, scale)
             shifted = False
             if np.isfinite(usual):
                 beyond[part] = excess[known[part]] - usual
                 late[part] = beyond[part] > max(LATE_SCALES * scale, LATE_SHARE * round_s)
                 error[part] = max(scale, LEAST_SCALE * round_s)
+                young = young or self._usual.size(key) < MATURE
                 mean = beyond[part].mean()
                 shifted = abs(mean) > max(
                     0.5 * LATE_SHARE * round_s, LEARN_SCALES * error[part[0]] / len(part) ** 0.5
@@ -241,7 +251,8 @@ class Members:
         c["rounds"][i], c["late_rounds"][i] = judged.sum(), late.sum()
         c["excess_s"][i], c["excess_max_s"][i] = np.nanmean(beyond), np.nanmax(beyond)
         c["excess_ratio"][i] = c["excess_s"][i] / round_s
-        c["excess_z"][i] = c["excess_s"][i] * judged.sum() ** 0.5 / np.nanmean(error)
+        # A young reference is itself uncertain: no mean stands out of it.
+        c["excess_z"][i] = 0.0 if young else c["excess_s"][i] * judged.sum() ** 0.5 / np.nanmean(error)
         c["group_slowdown"][i] = groups.slowdown.get(g, 1.0)
         c["pause_ratio"][i] = c["excess_max_s"][i] / longest
         tail = max(np.nan_to_num(self._tail.get(m)[0]), LEAST_TAIL * round_s)
@@ -252,6 +263,13 @@ class Members:
             rows.onset_ns["late_rounds"][i] = _began(r, known[np.flatnonzero(late)[0]])
         frame = r.frame[top] if r.own[top] >= r.inside[top] else r.inside_frame[top]
         rows.frames["excess_max_s"][i] = frame >> 48, frame & 0xFFFFFFFFFFFF
+
+    def _calm(self, key: tuple[int, int], scale: float) -> float:
+        """Return the scale in use: it grows slowly, so that a fault's scatter does not excuse itself."""
+        if self._usual.size(key) < MATURE:
+            return scale
+        calm = self._quiet[key] = min(scale, self._quiet.get(key, scale) * SCALE_GROWTH)
+        return calm
 
     def _describe(
         self, rows: FeatureRows, i: int, m: int, r: Rounds, mine: Array, peers_own: Array, wait: Array

@@ -81,7 +81,7 @@ def test_explains_everything_that_decides(entry):
         "excess = 1.2: healthy runs stay below 1.1",
         "host_cpu: prior 75 %, if own_time_s > 0.01",
         "gpu: prior 25 %",
-        "c06: on the same group",
+        "c06: in the same group",
         "Lower the weight of the replica (low risk, reversible): own time is back",
         "c23: transit grew there, own time here",
         "a longer prompt on one rank",

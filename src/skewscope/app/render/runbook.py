@@ -18,6 +18,14 @@ from skewscope.core.entry import CauseRule, Entry
 LISTS = "-*0123456789"
 
 
+WHERE = {
+    "same": "at the same scope",
+    "host": "on the same host",
+    "group": "in the same group",
+    "any": "anywhere in the cluster",
+}
+"""How an edge says where it holds."""
+
 def print_conditions(out: Console | None = None) -> None:
     """Print one line per condition."""
     out = out or console()
@@ -70,7 +78,7 @@ def print_entry(entry: Entry, out: Console | None = None) -> None:
     _rows(out, "Thresholds", thresholds)
     total = sum(rule.weight for rule in entry.causes) or 1.0
     _rows(out, "Causes that are weighed", [_cause(rule, total) for rule in entry.causes])
-    _rows(out, "Explains away", [(full_name(h.condition), f"on the same {h.where}") for h in entry.hides])
+    _rows(out, "Explains away", [(full_name(h.condition), WHERE[h.where]) for h in entry.hides])
     actions = [
         (f"{a.text} ({a.risk} risk, {'reversible' if a.reversible else 'not reversible'})", a.verify)
         for a in entry.actions

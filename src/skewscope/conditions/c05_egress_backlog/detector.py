@@ -37,7 +37,6 @@ class Detector:
             window.onset_of("zero_windows"),
             {
                 "zero_window_s": closed,
-                "zero_windows": window["zero_windows"],
                 "peers_zero_window_s": window["peers_zero_window_s"],
             },
         )

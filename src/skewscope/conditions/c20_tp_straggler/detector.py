@@ -73,7 +73,8 @@ class Detector:
         """Return where a window held the group up beyond what is usual for the member."""
         p = self._params
         share = window["late_rounds"] / np.maximum(window["rounds"], 1.0)
-        often = (share >= p.min_late_share) | (window["excess_z"] >= p.min_z)
+        steady = (window["excess_z"] >= p.min_z) & (window["excess_ratio"] >= p.min_steady_ratio)
+        often = (share >= p.min_late_share) | steady
         strong = (window["late_rounds"] > 0) & (window["excess_ratio"] >= p.strong_excess_ratio)
         hit = (window["excess_ratio"] >= p.min_excess_ratio) & (often | strong)
         # A group that is faster than usual is not held up: somebody else was relieved.
@@ -91,7 +92,7 @@ class Detector:
         """Return where a member stopped being late that had been so from the first packet on."""
         p, slot, state = self._params, window.slot, window.state
         drop = (window["excess_ratio"] <= -p.min_relief_ratio) & (window["excess_z"] <= -p.min_z)
-        drop &= window["group_slowdown"] <= 1.0 / p.min_slowdown
+        drop &= window["group_slowdown"] <= p.max_relief_slowdown
         state["relief"][slot] = np.where(drop, state["relief"][slot] + 1.0, 0.0)
         return state["relief"][slot] >= p.relief_windows
 

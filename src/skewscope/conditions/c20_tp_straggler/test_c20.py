@@ -118,7 +118,7 @@ def test_a_group_that_is_faster_than_usual_is_not_held_up():
 
 
 def test_a_window_late_as_a_whole_counts_without_a_late_round():
-    whole = {"late_rounds": 0.0, "excess_ratio": 0.2}
+    whole = {"late_rounds": 0.0, "excess_ratio": LIMIT.min_steady_ratio}
     assert judge(*hits(windows_to_fire(), **whole, excess_z=LIMIT.min_z))[-1].state[0] == FINDING
     assert judge(*hits(9, **whole, excess_z=0.9 * LIMIT.min_z))[-1].state[0] == CLEAR
 
