@@ -58,7 +58,7 @@ def main() -> None:
     """Say which part of a multi-GPU inference service is slow, why, and what it costs.
 
     skewscope reads packet captures of a serving cluster (one per host, or a single one) and names
-    the culprit, the cause, the cost and the evidence. It needs no configuration, nothing on the hosts, no root.
+    the culprit, the cause, the cost and the evidence. It needs no configuration and no root.
     """
 
 
