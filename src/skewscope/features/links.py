@@ -57,6 +57,9 @@ class _Pair:
     segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     excess_s: float = float("nan")
     load_known: int = -1
+    first_ns: int = 0
+    always: bool = False
+    """Slow against the other pairs ever since it was first seen."""
     slow: bool = False
     slow_at: int = -(10**9)
     witness: bool = False
@@ -171,6 +174,7 @@ class Links:
         if not pairs.columns["segments"][i]:
             return
         pair.seen = self._tick
+        pair.first_ns = pair.first_ns or int(pairs.onset_ns["transit_s"][i])
         delay, kind = pairs.columns["transit_p90_s"][i], "transit"
         if not np.isfinite(delay):
             # A round trip holds the answering host's own time, which between client and server is
@@ -186,7 +190,9 @@ class Links:
         usual, scale = self._delay.get((key, kind, known))
         floor = SLOW_SHARE * round_s
         if np.isfinite(usual):
-            pair.excess_s = delay - min(usual, self._common(key, kind, usual))
+            common = self._common(key, kind, usual)
+            pair.excess_s = delay - min(usual, common)
+            pair.always = usual - common > floor
             pair.slow = bool(pair.excess_s > max(floor, SLOW_SCALES * scale))
             pair.slow_at = self._tick if pair.slow else pair.slow_at
         # A slow pair teaches the class that it was compared with, which rejects it, not a new one.
@@ -258,7 +264,8 @@ class Links:
         if best is not None:
             onset, frames = pairs.onset_ns.get("transit_s"), pairs.frames.get("transit_s")
             if onset is not None and frames is not None:
-                rows.onset_ns["delay_s"][i] = onset[best[1]]
+                pair = next(active[k] for k, at in inner.items() if at == best[1])
+                rows.onset_ns["delay_s"][i] = pair.first_ns if pair.always else onset[best[1]]
                 rows.frames["delay_s"][i] = frames[best[1]]
 
     def _note_passed(self, graph: GraphRows, passed: Array, groups: GroupRows) -> None:
