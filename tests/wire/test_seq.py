@@ -3,7 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewscope.wire.seq import HALF, WRAP, delta, extend
+from skewscope.wire.seq import WRAP, delta, extend
+
+HALF = WRAP // 2
 
 U32 = st.integers(0, WRAP - 1)
 

@@ -19,7 +19,7 @@ from skewscope.core.schemas import SAMPLES
 from skewscope.core.tables import Array, Schema, Table
 
 TICK_NS = 100_000_000
-"""Width of a slice. One decode step takes 5-100 ms (testbed.md 3), so a slice holds at least one of
+"""Width of a slice. One decode step takes 5-100 ms (docs/testbed.md 3), so a slice holds at least one of
 the slow ones and an onset is dated by its sample, not by its slice."""
 
 MAX_IDLE_SLICES = 100

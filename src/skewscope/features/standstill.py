@@ -16,7 +16,7 @@ from skewscope.features.rounds import RoundRows
 
 ENDED_NS = 2_000_000_000
 """Ends of connections within this time of the group's last message belong to its stop: the others
-close 0.2-0.6 s after the first (testbed.md 7), engines wait up to a second."""
+close 0.2-0.6 s after the first (docs/testbed.md 7), engines wait up to a second."""
 
 HISTORY = 128
 """Windows for which the work in hand is remembered: a stop is judged within seconds."""

@@ -1,21 +1,14 @@
-"""TCP sequence arithmetic modulo 2^32 (RFC 9293, 3.4), and its extension to 64 bits."""
+"""TCP sequence numbers extended to 64 bits (RFC 9293, 3.4); the circle itself is core.serial."""
 
 from __future__ import annotations
 
+from skewscope.core.serial import serial32 as delta
 from skewscope.wire.jit import njit
 
+__all__ = ["MASK", "WRAP", "delta", "extend"]
+
 MASK = 0xFFFFFFFF
-HALF = 0x80000000
 WRAP = 0x100000000
-
-
-@njit
-def delta(a: int, b: int) -> int:
-    """Return a - b as the signed distance in [-2^31, 2^31) on the circle of 2^32."""
-    d = (a - b) & MASK
-    if d >= HALF:
-        return d - WRAP
-    return d
 
 
 @njit

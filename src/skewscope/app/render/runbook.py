@@ -26,6 +26,7 @@ WHERE = {
 }
 """How an edge says where it holds."""
 
+
 def print_conditions(out: Console | None = None) -> None:
     """Print one line per condition."""
     out = out or console()

@@ -11,7 +11,7 @@ Looks like: c34 (the open streams pause too), c08 (slots are free while requests
 Blind to: what waits inside a gateway that opens no connection yet; a single long-running slot that was
     full before the capture began and never completes a stream. No data until the endpoint sent anything.
 Cost: a few comparisons per endpoint and window; no state.
-References: conditions.md c01; testbed.md section 7, overload.
+References: docs/conditions c01; docs/testbed.md section 7, overload.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Looks like: a fall in demand (peers have nothing either), c03 (shares are uneven
 Blind to: a single endpoint without peers; bodies whose length the capture cut off. No data where an address
     asks one endpoint only.
 Cost: a few comparisons per router and window; no state.
-References: conditions.md c02.
+References: docs/conditions c02.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Looks like: c22 (arrivals are even, the backlog is not), c40 (the favourite alte
     operator set before the capture began (no uneven load follows, or it is the usual share).
 Blind to: a router with one visible backend, and endpoints behind one address. No data then.
 Cost: a few comparisons per router and window; no state.
-References: conditions.md c03; testbed.md section 7, uneven routing.
+References: docs/conditions c03; docs/testbed.md section 7, uneven routing.
 """
 
 from __future__ import annotations

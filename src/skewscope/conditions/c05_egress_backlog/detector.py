@@ -8,7 +8,7 @@ Looks like: c26 (the reader is inside the cluster), c06 (the window is open), c3
 Blind to: backlog in the server's own host or in its link, which shows as delay (c23, c06); readers that
     are slow but never close their window.
 Cost: a few array operations per window; no state.
-References: conditions.md c05; RFC 9293 section 3.8.6.
+References: docs/conditions c05; RFC 9293 section 3.8.6.
 """
 
 from __future__ import annotations

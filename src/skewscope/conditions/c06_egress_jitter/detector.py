@@ -9,7 +9,7 @@ Looks like: c17 (the earliest pieces are late as well), c38 and c20 (rounds are 
 Blind to: jitter behind the tap, in a gateway or in the network; hosts whose rounds the tap does not see: no
     data.
 Cost: a few comparisons per endpoint and window; one number each.
-References: conditions.md c06.
+References: docs/conditions c06.
 """
 
 from __future__ import annotations

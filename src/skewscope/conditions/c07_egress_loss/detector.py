@@ -6,7 +6,7 @@ Why these thresholds: see entry.toml.
 Looks like: c04 (the other direction), c25 (inside the cluster), reordering (late copies are not counted).
 Blind to: losses of pure acknowledgements; legs without a tap.
 Cost: a few array operations per window; no state.
-References: conditions.md c07; RFC 8985, RFC 2883.
+References: docs/conditions c07; RFC 8985, RFC 2883.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Looks like: low demand (nothing waits), c01 (all slots are taken), c30 (no steps
 Blind to: an engine whose batch never was larger than the one that the capture began with. No data until
     the endpoint sent anything.
 Cost: a few comparisons per endpoint and window; no state.
-References: conditions.md c08.
+References: docs/conditions c08.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Looks like: c23 (a queue elsewhere, or no bulk flow here), c49 (weights, before 
 Blind to: the line rate itself, which packets do not tell: the ceiling is the largest rate seen. A port that
     is full from the first packet shows no growth of delay.
 Cost: a few array operations per window; no state.
-References: conditions.md c09; testbed.md section 7 (bufferbloat, UDP cross traffic).
+References: docs/conditions c09; docs/testbed.md section 7 (bufferbloat, UDP cross traffic).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Looks like: c06 (the lag spreads, but the earliest pieces stay early), c20 (a ra
 Blind to: a slow front end on a host of its own, seen from the engine; hosts whose rounds the tap does not
     see: no data.
 Cost: a few comparisons per endpoint and window; one number each.
-References: conditions.md c17.
+References: docs/conditions c17.
 """
 
 from __future__ import annotations

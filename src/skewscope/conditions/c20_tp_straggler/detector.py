@@ -14,7 +14,7 @@ Looks like: c38 (isolated long pauses: few windows hit), c23 and c25 (transit gr
 Blind to: members without a tap of their own; groups of one; a constant handicap below `blind_ratio` that
     is there from the first packet (a fixed order of entry is normal). No data until rounds were learned.
 Cost: a dozen array operations per window; three numbers per member.
-References: conditions.md c20; Wald, Sequential Analysis (1947).
+References: docs/conditions c20; Wald, Sequential Analysis (1947).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Looks like: c03 (arrivals are uneven), c40 (the favourite alternates with a poll
     slow replica drifts: then this is a symptom, and its steps are slower).
 Blind to: balance inside an endpoint (data-parallel ranks behind one port). No data for a single backend.
 Cost: a few comparisons per router and window; one number each.
-References: conditions.md c22.
+References: docs/conditions c22.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Looks like: c20 (own time grew, transit did not), c25 (copies lost, the rest as 
 Blind to: a queue that all pairs share from the first packet; paths without a tap at either end. Where two
     hosts have but one pair, the culprit end is told only by what else crosses their links.
 Cost: a few array operations per window; one number per link.
-References: conditions.md c23; testbed.md section 7.
+References: docs/conditions c23; docs/testbed.md section 7.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Looks like: tail-loss probes to a stalled reader (the first copy arrived: not co
 Blind to: losses of pure acknowledgements; single losses. With one tap, a loss that a duplicate-SACK does
     not clear counts as one.
 Cost: a few array operations per window; one number per link.
-References: conditions.md c25; RFC 8985, RFC 2883; testbed.md section 4.
+References: docs/conditions c25; RFC 8985, RFC 2883; docs/testbed.md section 4.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Looks like: c05 (the reader is a client), c23 (the queue is in the network), c20
     process is late in its rounds: they hide this).
 Blind to: RDMA back-pressure (RNR, pause frames), which needs RoCE sources.
 Cost: a few array operations per window; one number per pair.
-References: conditions.md c26; RFC 9293 section 3.8.6.
+References: docs/conditions c26; RFC 9293 section 3.8.6.
 """
 
 from __future__ import annotations

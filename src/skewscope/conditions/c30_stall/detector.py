@@ -8,7 +8,7 @@ Looks like: idle (nothing in hand), a long prompt (messages go on, c34), c47 and
     (a link was away), c38 (it went on by itself).
 Blind to: groups whose endpoints are not in view: no data, since idle looks the same.
 Cost: a few array operations per window; no state.
-References: conditions.md c30; testbed.md section 7 (rank killed).
+References: docs/conditions c30; docs/testbed.md section 7 (rank killed).
 """
 
 from __future__ import annotations

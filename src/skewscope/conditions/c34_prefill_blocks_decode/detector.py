@@ -11,7 +11,7 @@ Looks like: c38 (no round runs in the pause), c30 (nothing runs any more), c24 (
 Blind to: engines whose rounds the tap does not see (one host, RDMA): no data. The pause alone would not
     tell a long prompt from any other stop.
 Cost: some ten array operations per window; three numbers per endpoint.
-References: conditions.md c34; testbed.md section 7, long prompts.
+References: docs/conditions c34; docs/testbed.md section 7, long prompts.
 """
 
 from __future__ import annotations

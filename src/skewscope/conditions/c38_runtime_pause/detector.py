@@ -9,7 +9,7 @@ Looks like: c20 (late in most windows; it hides this), c30 (does not come back),
     timer: such gaps are masked), c34 (a long prompt: all members take long and rounds run).
 Blind to: pauses of all members at once; pauses shorter than an interval between rounds.
 Cost: a few array operations per window; two numbers per member.
-References: conditions.md c38; testbed.md section 4b (sigstop rows).
+References: docs/conditions c38; docs/testbed.md section 4b (sigstop rows).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Looks like: c30 (nothing is lost: a process stopped), c25 (some packets pass), c
 Blind to: defects that only counters show (width, generation, ECC, clocks): they need counter sources. A
     link that does not come back is c30 or c25 until it does.
 Cost: a few array operations per window; no state.
-References: conditions.md c42; testbed.md section 7 (link flap).
+References: docs/conditions c42; docs/testbed.md section 7 (link flap).
 """
 
 from __future__ import annotations

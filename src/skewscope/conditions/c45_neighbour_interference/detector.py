@@ -7,7 +7,7 @@ Looks like: c20 (one process only), c23 (the host's link: transit grew), c38 (on
 Blind to: hosts with a single process in view: there c20 names the rank and the cause stays open. No data
     then.
 Cost: a few array operations per window; one number per host.
-References: conditions.md c45.
+References: docs/conditions c45.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Looks like: c25 (small ones are lost too, large ones pass too), c30 (the group s
 Blind to: settings that do not show in packet sizes (asymmetric devices, versions); sizes between the
     largest that passed and the smallest that was lost; paths that clamp the segment size.
 Cost: a few array operations per window; no state.
-References: conditions.md c47; RFC 2923; testbed.md section 7 (MTU mismatch).
+References: docs/conditions c47; RFC 2923; docs/testbed.md section 7 (MTU mismatch).
 """
 
 from __future__ import annotations

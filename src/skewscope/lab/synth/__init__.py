@@ -16,7 +16,7 @@ from skewscope.lab.synth.world import World, culprits
 __all__ = ["Truth", "capture", "write"]
 
 Truth = dict[str, Any]
-"""design.md's truth.toml as a dict; the caller fills in the condition of each fault."""
+"""The truth of a case as a dict; the caller fills in the condition of each fault."""
 
 
 def capture(scenario: Scenario) -> tuple[dict[str, bytes], Truth]:
