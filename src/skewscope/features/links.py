@@ -135,6 +135,8 @@ class Links:
         self._passed: dict[int, int] = {}
         self._sizes: dict[int, dict[int, int]] = {}
         self._gaps: dict[int, deque[_Gap]] = {}
+        self._sums: dict[tuple[int, int], float] = {}
+        self._sums_at = -1
         self._lost_at: dict[tuple[int, int], deque[int]] = {}
         self._tick = 0
 
@@ -222,19 +224,24 @@ class Links:
         """
         if kind != "transit":
             return usual
-        there_and_back = {}
-        for a, b in self._pairs:
-            if a > b or (b, a) not in self._pairs:
-                continue
-            forth, back = self._least((a, b), kind), self._least((b, a), kind)
-            if np.isfinite(forth + back):
-                there_and_back[(a, b)] = forth + back
-        mine = there_and_back.get((min(key), max(key)))
-        if mine is None or len(there_and_back) < 3:
+        if self._sums_at != self._tick:
+            self._sums, self._sums_at = self._there_and_back(kind), self._tick
+        mine = self._sums.get((min(key), max(key)))
+        if mine is None or len(self._sums) < 3:
             return usual
         # A bad link is on 2 of N pairs' share of all: two thirds with three hosts, half with four.
-        others = float(np.quantile(list(there_and_back.values()), 0.25))
+        others = float(np.quantile(list(self._sums.values()), 0.25))
         return usual - max(0.0, mine - others) / 2
+
+    def _there_and_back(self, kind: str) -> dict[tuple[int, int], float]:
+        """Return the usual delay there and back of each pair of hosts (s), as known before this window."""
+        sums = {}
+        for a, b in self._pairs:
+            if a < b and (b, a) in self._pairs:
+                total = self._least((a, b), kind) + self._least((b, a), kind)
+                if np.isfinite(total):
+                    sums[(a, b)] = total
+        return sums
 
     def _delays(
         self, rows: FeatureRows, i: int, h: int, inner: dict[tuple[int, int], int], pairs: PairRows,
