@@ -25,7 +25,7 @@ round: less costs under a quarter of a round and is within the 5-15 % spread of 
 LATE_SCALES = 6.0
 """... and this many of its own scales, so that a noisy member needs more."""
 
-SETTLED_BURSTS = 24
+SETTLED_BURSTS = 12
 """Rounds of an unframed group before its members are judged."""
 
 LEAST_SCALE = 0.02
