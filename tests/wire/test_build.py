@@ -24,7 +24,7 @@ def parsed(*frames):
     parser = PacketParser(Directory())
     at = (ends - sizes).astype(np.int64)
     buf = np.frombuffer(data, dtype=np.uint8)
-    return parser.parse(buf, np.arange(len(frames)), at, sizes, sizes, 0, 1), parser.directory
+    return parser.parse(buf, np.arange(len(frames)), at, sizes, sizes, 0, 1).packets, parser.directory
 
 
 @pytest.mark.parametrize("size", [0, 1, 47, 1448])

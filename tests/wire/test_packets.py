@@ -23,7 +23,7 @@ def parse(frames, *, parser=None, kept=None, wire=None, tap=0, first=1):
     at = np.cumsum(sizes) - sizes
     wire = np.array([len(f) for f in frames] if wire is None else wire, dtype=np.int64)
     buf = np.frombuffer(b"".join(kept), np.uint8)
-    return parser.parse(buf, np.arange(len(frames), dtype=np.int64), at, sizes, wire, tap, first)
+    return parser.parse(buf, np.arange(len(frames), dtype=np.int64), at, sizes, wire, tap, first).packets
 
 
 def row(frame, **more):

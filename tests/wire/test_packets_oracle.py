@@ -24,7 +24,9 @@ def parse(frames, cuts=()):
         sizes = np.array([len(f) for f in frames[lo:hi]], dtype=np.int64)
         buf = np.frombuffer(b"".join(frames[lo:hi]), np.uint8)
         at = np.cumsum(sizes) - sizes
-        tables.append(parser.parse(buf, np.arange(lo, hi, dtype=np.int64), at, sizes, sizes, 0, lo + 1))
+        tables.append(
+            parser.parse(buf, np.arange(lo, hi, dtype=np.int64), at, sizes, sizes, 0, lo + 1).packets
+        )
     names = tables[0].columns if tables else {}
     return {n: np.concatenate([t[n] for t in tables]) for n in names}, parser.directory
 

@@ -43,7 +43,7 @@ def parse(name: str) -> tuple[Table, np.ndarray, Directory]:
     columns = [np.zeros(len(buffer) // 16, np.int64) for _ in range(4)]
     n, _, _ = walk_records(buffer, header.big_endian, header.unit_ns, *columns)
     directory = Directory()
-    return PacketParser(directory).parse(buffer, *(c[:n] for c in columns), 0, 1), buffer, directory
+    return PacketParser(directory).parse(buffer, *(c[:n] for c in columns), 0, 1).packets, buffer, directory
 
 
 def segments(name: str) -> Iterator[tuple[int, tuple[object, ...], int, int, bytes]]:

@@ -35,10 +35,40 @@ PACKETS = _schema(
     tsecr=("uint32", "1", "TCP timestamp echo, 0 where there is none"),
     mss=("uint16", "bytes", "TCP maximum segment size option, 0 where there is none"),
     wscale=("uint8", "1", "TCP window scale option plus one, 0 where there is none"),
+    direction=("uint8", "1", "as the capturing host says: 0 unknown, 1 inbound, 2 outbound"),
+    encap=("uint8", "1", "outer headers passed: bits of wire.packets.ENCAPS"),
     ip_id=("uint32", "1", "IPv4 identification (IPv6: 0)"),
     ecn=("uint8", "1", "ECN bits of the IP header (3 = congestion experienced)"),
     dscp=("uint8", "1", "DSCP of the IP header"),
     fault=("uint8", "1", "0 = parsed, else the reason code of wire.packets.FAULTS"),
+)
+
+ROCE = _schema(
+    "roce",
+    ts_ns=("int64", "ns", "capture time at the tap"),
+    tap=("uint16", "1", "tap index"),
+    frame=("uint64", "1", "frame number, as in the packets table"),
+    flow=("uint32", "1", "flow id of the UDP endpoints; 0 for RoCEv1 and native InfiniBand"),
+    way=("uint8", "1", "direction within the flow"),
+    src=("uint32", "1", "address id of the sender (an IP address, a GID or a LID)"),
+    dst=("uint32", "1", "address id of the receiver"),
+    wire_bytes=("uint32", "bytes", "length of the frame on the wire"),
+    opcode=("uint8", "1", "BTH opcode (0x81 = CNP)"),
+    bits=("uint8", "1", "1 solicited event, 2 migrated, 4 FECN, 8 BECN, 16 acknowledge request"),
+    pkey=("uint16", "1", "partition key"),
+    qp=("uint32", "1", "destination queue pair"),
+    psn=("uint32", "1", "packet sequence number"),
+    syndrome=("uint8", "1", "AETH syndrome; 0 where there is no AETH"),
+    msn=("uint32", "1", "AETH message sequence number; 0 where there is no AETH"),
+    immediate=("uint32", "1", "immediate data; 0 where there is none"),
+    dma_bytes=("uint32", "bytes", "RETH length; 0 where there is no RETH"),
+    address=("uint64", "1", "RETH virtual address; 0 where there is no RETH"),
+    src_qp=("uint32", "1", "DETH source queue pair; 0 where there is no DETH"),
+    payload_bytes=("uint32", "bytes", "payload without padding and ICRC"),
+    ecn=("uint8", "1", "ECN bits of the IP header (3 = congestion experienced)"),
+    dscp=("uint8", "1", "DSCP of the IP header"),
+    has=("uint8", "1", "headers present: 1 RETH, 2 AETH, 4 immediate, 8 DETH, 16 GRH"),
+    fault=("uint8", "1", "0 = parsed, else the reason code of wire.roce.FAULTS"),
 )
 
 MESSAGES = _schema(
@@ -51,8 +81,8 @@ MESSAGES = _schema(
     way=("uint8", "1", "direction within the flow"),
     src=("uint32", "1", "address id of the sender"),
     dst=("uint32", "1", "address id of the receiver"),
-    framing=("uint8", "1", "1 = Gloo"),
-    kind=("uint8", "1", "Gloo opcode: 0 or 1 data, 2 send ready, 3 receive ready"),
+    framing=("uint8", "1", "1 Gloo, 2 NCCL socket, 3 NCCL over RoCE, 4 ZeroMQ"),
+    kind=("uint8", "1", "as Gloo opcodes: 0 or 1 data, 2 send ready, 3 receive ready (clear to send)"),
     collective=("uint8", "1", "Gloo prefix: 2 all-gather, 4 all-reduce, 6 broadcast; other values as sent"),
     tag=("uint32", "1", "sequence number of the collective in its group"),
     nbytes=("uint64", "bytes", "payload length of the message, preamble not counted"),
@@ -67,6 +97,7 @@ HTTP = _schema(
     way=("uint8", "1", "direction within the flow"),
     src=("uint32", "1", "address id of the sender"),
     dst=("uint32", "1", "address id of the receiver"),
+    stream=("uint32", "1", "HTTP/2 stream id; 0 for HTTP/1"),
     kind=("uint8", "1", "1 request head, 2 response head, 3 chunk or body piece, 4 end, 5 resynchronised"),
     status=("uint16", "1", "response status code (kind 2), else 0"),
     method=("uint8", "1", "request: 1 GET, 2 POST, 3 other; else 0"),
@@ -111,5 +142,5 @@ COUNTERS = _schema(
     side=("uint8", "1", "1 requester, 2 responder, 3 port"),
 )
 
-SAMPLES: tuple[Schema, ...] = (PACKETS, MESSAGES, HTTP, RECORDS, HOLES)
+SAMPLES: tuple[Schema, ...] = (PACKETS, ROCE, MESSAGES, HTTP, RECORDS, HOLES)
 """The tables that a capture yields, in the order in which they are made."""

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from skewscope.core.directory import Directory, Tap
-from skewscope.core.schemas import PACKETS
+from skewscope.core.schemas import PACKETS, ROCE
 from skewscope.core.tables import Table
 from skewscope.wire.packets import LINK_ETHERNET, PacketParser
 from skewscope.wire.pcap import HEADER_BYTES, PcapHeader, has_magic, parse_header, walk_records
@@ -145,7 +145,7 @@ class Capture:
                 f"the last record is cut off ({len(pending)} bytes): truncated, or still being written"
             )
         rest = self._framer.finish()
-        rest["packets"] = PACKETS.empty()
+        rest["packets"], rest["roce"] = PACKETS.empty(), ROCE.empty()
         yield rest
 
     def _read(self) -> bytes:
@@ -176,12 +176,12 @@ class Capture:
         )
         if n == 0:
             return None, 0, bool(damage)
-        packets = self._parser.parse(
+        packets, roce = self._parser.parse(
             buf, ts[:n].copy(), at[:n], captured[:n], wire[:n], self.tap.index, self.stats.packets + 1
         )
         self._count(packets, used)
         tables = self._framer.feed(packets, buf)
-        tables["packets"] = packets
+        tables["packets"], tables["roce"] = packets, roce
         packets["payload_at"][:] = -1
         return tables, used, bool(damage)
 

@@ -5,10 +5,12 @@ Sources: IEEE 802.3 and 802.1Q, RFC 791, RFC 8200, RFC 9293 (options: RFC 7323, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skewscope.core.directory import Directory, Flow, address_text
-from skewscope.core.schemas import PACKETS
+from skewscope.core.schemas import PACKETS, ROCE
 from skewscope.core.tables import Array, Table
 from skewscope.wire.jit import inner, njit
 
@@ -20,6 +22,9 @@ FAULTS = {
     4: "fragment",
 }
 """Reason codes of the `fault` column. Such rows are kept and counted by size and time."""
+
+ENCAPS = {1: "VLAN", 2: "QinQ", 4: "VXLAN", 8: "GENEVE", 16: "GRE", 32: "ERSPAN", 64: "IP in IP", 128: "MPLS"}
+"""Bits of the `encap` column; each may have been passed more than once."""
 
 LINK_ETHERNET = 1
 _EMPTY = np.uint64(0)
@@ -292,6 +297,13 @@ MAX_ADDRESSES = 1 << 20
 MAX_FLOWS = 1 << 21
 
 
+class Parsed(NamedTuple):
+    """The tables of one batch."""
+
+    packets: Table
+    roce: Table
+
+
 class PacketParser:
     """Frames to `packets` tables; ids are shared by all taps of a run through one Directory."""
 
@@ -303,12 +315,21 @@ class PacketParser:
         """Rows beyond the limits on addresses and flows: counted, parsed, not followed."""
 
     def parse(
-        self, buf: Array, ts: Array, at: Array, captured: Array, wire: Array, tap: int, frame: int
-    ) -> Table:
+        self,
+        buf: Array,
+        ts: Array,
+        at: Array,
+        captured: Array,
+        wire: Array,
+        tap: int,
+        frame: int,
+        links: Array | int = LINK_ETHERNET,
+    ) -> Parsed:
         """Parse one batch; arrays of shape (n,): record times (ns), offsets and lengths (bytes).
 
-        `frame` is the frame number of the first record. Returns a `packets` table of n rows whose
-        `payload_at` points into `buf`.
+        `frame` is the frame number of the first record; `links` is the link type (LINKTYPE_*) of all
+        records, or uint16 (n,). Returns a `packets` table of n rows whose `payload_at` points into
+        `buf`, and the `roce` rows of those frames that carry InfiniBand transport headers.
         """
         n = len(ts)
         w = np.zeros((n, W_COLUMNS), dtype=np.int64)
@@ -324,7 +345,7 @@ class PacketParser:
         if f.used[0] > known_f:
             self.directory.flows += [_flow(int(x), int(y)) for x, y in f.key_of(known_f)]
         self.nameless_rows += int(np.count_nonzero((w[:, W_FLOW] == 0) & (w[:, W_SPORT] > 0)))
-        return self._table(w, opt, ts, wire, tap, frame)
+        return Parsed(self._table(w, opt, ts, wire, tap, frame), ROCE.empty())
 
     @staticmethod
     def _table(w: Array, opt: Array, ts: Array, wire: Array, tap: int, frame: int) -> Table:
