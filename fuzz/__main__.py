@@ -94,7 +94,7 @@ def page(runs: list[Run]) -> str:
 
 <!-- Written by `make fuzz ARGS="--page docs/results/fuzz.md"`. Edits are lost. -->
 
-- Date: {datetime.now(UTC).date()}. {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}.
+- Date: {datetime.now(UTC).date()}. {os.cpu_count()} cores, Python {platform.python_version()}.
 - Command: `make fuzz`. Kernels uncompiled, so every index is checked; a hang of {ONE_INPUT_S} s or
   {MEMORY_MIB} MiB of memory is a finding, as is any exception.
 
