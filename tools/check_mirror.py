@@ -2,7 +2,8 @@
 
 `tests/wire/test_pcap.py` or `tests/wire/test_pcap_splits.py` tests `src/skewscope/wire/pcap.py` (or the
 folder of that name); `tests/wire/test_wire.py` tests the package. `tests/whole/` holds tests of the
-product as a whole, `tests/tools/` and `tests/fuzz/` those of `tools/` and `fuzz/`. A condition keeps its test in its own folder.
+product as a whole, `tests/tools/` and `tests/fuzz/` those of `tools/` and `fuzz/`. A condition keeps
+its test in its own folder.
 `--missing` lists source files without a test file of their own; that list does not fail the build.
 """
 
