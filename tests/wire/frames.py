@@ -41,14 +41,14 @@ def row(record, link=ETHERNET, **more):
     return got | {n: names.addresses[got[n]] for n in ("src", "dst")}
 
 
-def segment(data=b"abc", src=A, dst=B, options=b""):
-    """Return a TCP segment from port 40000 to 8000."""
-    return build.tcp(src, dst, 40000, 8000, 7, 9, build.ACK, 512, data, options)
+def segment(data=b"abc", src=A, dst=B, options=b"", ports=(40000, 8000)):
+    """Return a TCP segment."""
+    return build.tcp(src, dst, *ports, 7, 9, build.ACK, 512, data, options)
 
 
-def packet4(src=A, dst=B, data=b"abc"):
+def packet4(src=A, dst=B, data=b"abc", ports=(40000, 8000)):
     """Return an IPv4 packet with that segment."""
-    return build.ipv4(src, dst, 6, segment(data, src, dst), ident=77, tos=0xB9)
+    return build.ipv4(src, dst, 6, segment(data, src, dst, ports=ports), ident=77, tos=0xB9)
 
 
 def packet6(src=A6, dst=B6, data=b"abc"):
