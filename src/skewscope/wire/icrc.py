@@ -21,10 +21,8 @@ from skewscope.wire.roce import (
     LRH_BYTES,
     PROTO_LRH,
     PROTO_UDP,
-    Frames,
-    frames_of,
+    candidates,
     frozen,
-    is_candidate,
 )
 
 UNKNOWN, RIGHT, WRONG = 0, 1, 2
@@ -158,14 +156,11 @@ def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tupl
 
 
 @inner
-def _check(buf: Array, f: Frames, i: int, head: Array) -> int:
-    at = i64(f.at[i])
-    end = min(at + i64(f.captured[i]), i64(len(buf)))
-    size = i64(f.payload[i])
-    if f.proto[i] == PROTO_UDP:
+def _check(buf: Array, proto: int, at: int, end: int, size: int, head: Array) -> int:
+    if proto == PROTO_UDP:
         n = _ip_head(buf, at, size, head) if at <= end else 0
     else:
-        n, at, size = _route_head(buf, at, end, f.proto[i] == PROTO_LRH, head)
+        n, at, size = _route_head(buf, at, end, proto == PROTO_LRH, head)
     if n == 0 or size < BTH_BYTES + ICRC_BYTES or at + size > end:
         return UNKNOWN
     head[n : n + BTH_BYTES] = buf[at : at + BTH_BYTES]
@@ -178,22 +173,26 @@ def _check(buf: Array, f: Frames, i: int, head: Array) -> int:
 
 
 @njit
-def check_frames(buf: Array, f: Frames, out: Array) -> None:
-    """Fill out uint8 with the result for each candidate of wire.roce, in their order."""
+def check_frames(
+    buf: Array, rows: Array, proto: Array, at: Array, captured: Array, payload: Array, out: Array
+) -> None:
+    """Fill out uint8 (n,) with the results for the packets at `rows` int64 (n,)."""
     head = np.zeros(MAX_HEAD, np.uint8)
-    n = 0
-    for i in range(len(f.at)):
-        if is_candidate(f, i):
-            out[n] = _check(buf, f, i, head)
-            n += 1
+    for n in range(len(rows)):
+        i = rows[n]
+        start = i64(at[i])
+        end = min(start + i64(captured[i]), i64(len(buf)))
+        out[n] = _check(buf, i64(proto[i]), start, end, i64(payload[i]), head)
 
 
-def verify(buf: Array, packets: Table, rows: int) -> Array:
-    """Return uint8 (rows,): the result for each row of the `roce` table made from the same packets.
+def verify(buf: Array, packets: Table) -> Array:
+    """Return uint8 (n,): the result for each row of the `roce` table made from the same packets.
 
-    buf: the buffer into which `payload_at` of `packets` points; rows: the length of that table.
+    buf: the buffer into which `payload_at` of `packets` points.
     """
-    out = np.zeros(rows, np.uint8)
-    if rows:
-        check_frames(frozen(buf), frames_of(packets), out)
+    rows = candidates(packets)
+    out = np.zeros(len(rows), np.uint8)
+    if len(rows):
+        names = ("proto", "payload_at", "captured_bytes", "payload_bytes")
+        check_frames(frozen(buf), rows, *(np.ascontiguousarray(packets[n]) for n in names), out)
     return out

@@ -69,9 +69,7 @@ class Frames(NamedTuple):
     src: Array
     dst: Array
     wire: Array
-    dport: Array
     proto: Array
-    fault: Array
     payload: Array
     captured: Array
     at: Array
@@ -97,26 +95,6 @@ def _be32(buf: Array, at: int) -> int:
 @inner
 def _be64(buf: Array, at: int) -> np.uint64:
     return (np.uint64(_be32(buf, at)) << np.uint64(32)) | np.uint64(_be32(buf, at + 4))
-
-
-@inner
-def is_candidate(f: Frames, i: int) -> bool:
-    """Tell whether packet i may carry InfiniBand transport headers."""
-    if f.at[i] < 0:
-        return False
-    if f.proto[i] == PROTO_UDP:
-        return bool(f.dport[i] == ROCE_PORT and f.fault[i] == 0)
-    return bool((f.proto[i] == PROTO_GRH or f.proto[i] == PROTO_LRH) and f.fault[i] == NOT_IP)
-
-
-@njit
-def count_candidates(f: Frames) -> int:
-    """Return the number of packets that may carry InfiniBand transport headers."""
-    n = 0
-    for i in range(len(f.at)):
-        if is_candidate(f, i):
-            n += 1
-    return n
 
 
 @inner
@@ -242,15 +220,13 @@ def _routes(buf: Array, at: int, end: int, local: bool, row: Row, keys: Array) -
 
 
 @njit
-def decode_frames(buf: Array, f: Frames, out: Rows, keys: Array) -> None:
-    """Fill one row of out (rows of ROCE) for each candidate, in their order.
+def decode_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> None:
+    """Fill out (rows of ROCE) for the packets at `rows` int64 (n,).
 
     keys: uint64 (n, 4), source and destination address of those that are not in IP, else zeros.
     """
-    n = 0
-    for i in range(len(f.at)):
-        if not is_candidate(f, i):
-            continue
+    for n in range(len(rows)):
+        i = rows[n]
         row = out[n]
         row["ts_ns"] = f.ts[i]
         row["tap"] = f.tap[i]
@@ -271,14 +247,21 @@ def decode_frames(buf: Array, f: Frames, out: Rows, keys: Array) -> None:
         if fault == 0:
             fault = _transport(buf, at, end, size, row)
         row["fault"] = fault
-        n += 1
+
+
+def candidates(packets: Table) -> Array:
+    """Return the rows, int64 (n,), of packets that may carry InfiniBand transport headers."""
+    proto, fault = packets["proto"], packets["fault"]
+    udp = (packets["dport"] == ROCE_PORT) & (proto == PROTO_UDP) & (fault == 0)
+    outside_ip = ((proto == PROTO_GRH) | (proto == PROTO_LRH)) & (fault == NOT_IP)
+    return np.flatnonzero((udp | outside_ip) & (packets["payload_at"] >= 0))
 
 
 def frames_of(packets: Table) -> Frames:
-    """Return the columns of a `packets` table that the kernels read."""
+    """Return the columns of a `packets` table that the kernel reads."""
     names = (
-        "ts_ns", "tap", "frame", "flow", "way", "src", "dst", "wire_bytes", "dport", "proto", "fault",
-        "payload_bytes", "captured_bytes", "payload_at", "ecn", "dscp",
+        "ts_ns", "tap", "frame", "flow", "way", "src", "dst", "wire_bytes", "proto", "payload_bytes",
+        "captured_bytes", "payload_at", "ecn", "dscp",
     )  # fmt: skip
     return Frames(*(np.ascontiguousarray(packets[n]) for n in names))
 
@@ -296,17 +279,16 @@ def decode(buf: Array, packets: Table, intern: Interning) -> Table:
     Never raises for what the bytes say: rows that cannot be read have a reason in `fault`. `intern`
     names the addresses of RoCEv1 and native packets, which are also put into `packets`.
     """
-    frames = frames_of(packets)
-    n = int(count_candidates(frames))
-    if n == 0:
+    rows = candidates(packets)
+    if not len(rows):
         return ROCE.empty()
-    out = np.zeros(n, row_type(ROCE))
-    keys = np.zeros((n, 4), np.uint64)
-    decode_frames(frozen(buf), frames, out, keys)
-    outside_ip = np.flatnonzero(keys.any(axis=1))
+    out = np.zeros(len(rows), row_type(ROCE))
+    keys = np.zeros((len(rows), 4), np.uint64)
+    decode_frames(frozen(buf), frames_of(packets), rows, out, keys)
+    outside_ip = np.flatnonzero(packets["proto"][rows] != PROTO_UDP)
     if len(outside_ip):
+        outside_ip = outside_ip[keys[outside_ip].any(axis=1)]
         ids = intern(keys[outside_ip].reshape(-1, 2)).reshape(-1, 2)
-        out["src"][outside_ip], out["dst"][outside_ip] = ids[:, 0], ids[:, 1]
-        rows = np.flatnonzero(np.isin(packets["frame"], out["frame"][outside_ip]))
-        packets["src"][rows], packets["dst"][rows] = ids[:, 0], ids[:, 1]
+        for k, column in enumerate(("src", "dst")):
+            out[column][outside_ip] = packets[column][rows[outside_ip]] = ids[:, k]
     return Table(ROCE, {name: out[name] for name in ROCE.columns})
