@@ -223,8 +223,9 @@ def _routes(buf: Array, at: int, end: int, local: bool, row: Row, keys: Array) -
 def decode_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> None:
     """Fill out (rows of ROCE) for the packets at `rows` int64 (n,).
 
-    keys: uint64 (n, 4), source and destination address of those that are not in IP, else zeros.
+    keys: uint64 (m, 4), source and destination of the m packets that are not in IP, zeros where cut off.
     """
+    outside_ip = 0
     for n in range(len(rows)):
         i = rows[n]
         row = out[n]
@@ -243,7 +244,8 @@ def decode_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) ->
         size = i64(f.payload[i])
         fault = i64(0)
         if f.proto[i] != PROTO_UDP:
-            at, size, fault = _routes(buf, at, end, f.proto[i] == PROTO_LRH, row, keys[n])
+            at, size, fault = _routes(buf, at, end, f.proto[i] == PROTO_LRH, row, keys[outside_ip])
+            outside_ip += 1
         if fault == 0:
             fault = _transport(buf, at, end, size, row)
         row["fault"] = fault
@@ -283,12 +285,12 @@ def decode(buf: Array, packets: Table, intern: Interning) -> Table:
     if not len(rows):
         return ROCE.empty()
     out = np.zeros(len(rows), row_type(ROCE))
-    keys = np.zeros((len(rows), 4), np.uint64)
-    decode_frames(frozen(buf), frames_of(packets), rows, out, keys)
     outside_ip = np.flatnonzero(packets["proto"][rows] != PROTO_UDP)
-    if len(outside_ip):
-        outside_ip = outside_ip[keys[outside_ip].any(axis=1)]
-        ids = intern(keys[outside_ip].reshape(-1, 2)).reshape(-1, 2)
+    keys = np.zeros((len(outside_ip), 4), np.uint64)
+    decode_frames(frozen(buf), frames_of(packets), rows, out, keys)
+    named = keys.any(axis=1)
+    if named.any():
+        ids = intern(keys[named].reshape(-1, 2)).reshape(-1, 2)
         for k, column in enumerate(("src", "dst")):
-            out[column][outside_ip] = packets[column][rows[outside_ip]] = ids[:, k]
+            out[column][outside_ip[named]] = packets[column][rows[outside_ip[named]]] = ids[:, k]
     return Table(ROCE, {name: out[name] for name in ROCE.columns})
