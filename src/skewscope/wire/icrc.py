@@ -149,9 +149,11 @@ def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tupl
     if at + n > end:
         return 0, 0, 0
     head[:n] = buf[at : at + n]
-    head[0] |= 0xF0
-    if following == LNH_GRH:
+    if following == LNH_GRH:  # routers between subnets replace the whole LRH
+        head[:LRH_BYTES] = 0xFF
         _mask_global_route(head, LRH_BYTES)
+    else:
+        head[0] |= 0xF0
     return n, at + n, size - n
 
 
