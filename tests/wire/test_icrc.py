@@ -105,7 +105,7 @@ def test_any_bytes_and_any_references_end(data, proto, at, payload):
     }  # fmt: skip
     packets = Table(PACKETS, {n: np.array(v) for n, v in columns.items()})
     buf = np.frombuffer(data, np.uint8)
-    rows = len(roce.decode(buf, packets, lambda keys: np.ones(len(keys), np.uint32)))
+    rows = len(roce.parse(buf, packets, lambda keys: np.ones(len(keys), np.uint32)))
     found = icrc.verify(buf, packets).tolist()
     assert set(found) <= {icrc.UNKNOWN, icrc.RIGHT, icrc.WRONG}
     assert len(found) == rows

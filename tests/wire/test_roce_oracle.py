@@ -1,4 +1,4 @@
-"""Transport headers against tshark, an independent decoder: recorded captures and built frames."""
+"""Transport headers against tshark, an independent dissector: recorded captures and built frames."""
 
 import os
 import shutil
@@ -110,7 +110,7 @@ def native(path):
     }  # fmt: skip
     packets = Table(PACKETS, columns)
     buf = np.frombuffer(data, np.uint8)
-    table = roce.decode(buf, packets, lambda keys: keys[:, 1].astype(np.uint32))
+    table = roce.parse(buf, packets, lambda keys: keys[:, 1].astype(np.uint32))
     return table, icrc.verify(buf, packets)
 
 

@@ -196,5 +196,6 @@ def verify(buf: Array, packets: Table) -> Array:
     out = np.zeros(len(rows), np.uint8)
     if len(rows):
         names = ("proto", "payload_at", "captured_bytes", "payload_bytes")
-        check_frames(frozen(buf), rows, *(np.ascontiguousarray(packets[n]) for n in names), out)
+        proto, at, captured, payload = (np.ascontiguousarray(packets[n]) for n in names)
+        check_frames(frozen(buf), rows, proto, at, captured, payload, out)
     return out
