@@ -219,7 +219,8 @@ def test_cut_at_every_length():
         got = row(whole, kept=kept)
         assert got["fault"] == (0 if kept >= 54 else CUT)
         assert got["sport"] == (40000 if kept >= 38 else 0)
-        assert got["flow"] > 0 or kept < 34
+        assert (got["flow"] > 0) == (kept >= 38)
+        assert (got["src"] > 0) == (kept >= 34)
 
 
 def test_udp():

@@ -52,7 +52,7 @@ STATE = np.dtype(
         ("wire", "i8"),  # length of the frame
         ("ip", "i8"),  # the last IP header; -1: none yet
         ("proto", "i8"),
-        ("transport", "i8"),  # what it carries; 0: not there
+        ("transport", "i8"),  # what it carries; -1: not there
         ("stop", "i8"),  # of its payload
         ("tos", "i8"),
         ("ident", "i8"),
@@ -93,7 +93,7 @@ def leave_ip(s: Row) -> None:
     """Forget the IP header, before another one or where there is none."""
     s["ip"] = -1
     s["proto"] = 0
-    s["transport"] = 0
+    s["transport"] = -1
     s["stop"] = 0
     s["tos"] = 0
     s["ident"] = 0

@@ -74,6 +74,7 @@ class Columns(NamedTuple):
 
 _VERSION_AT = np.uint64(40)
 
+_DTYPES = {name: np.dtype(PACKETS.columns[name].dtype) for name in Columns._fields}
 _ZEROED = frozenset({"sack_lo", "sack_hi", "mss", "wscale", "direction", "encap", "fault"})
 """Columns that are written only where they are not 0, which is seldom."""
 
@@ -125,10 +126,12 @@ def _transport(
     Returns (fault, kind as in `cache_key`, ports, seq, ack, the word of length, flags and window, offset
     of the payload or -1).
     """
-    if at <= 0 or (proto != TCP and proto != UDP) or (fault != 0 and fault != FIRST_FRAGMENT):
-        outside_ip = at > 0 and fault == NOT_IP and proto in (PROTO_LRH, PROTO_GRH)
+    if at < 0 or (proto != TCP and proto != UDP) or (fault != 0 and fault != FIRST_FRAGMENT):
+        outside_ip = fault == NOT_IP and proto in (PROTO_LRH, PROTO_GRH)
         return fault, 0, 0, 0, 0, 0, at if outside_ip else -1
-    ports = be32(data, at) if at + 4 <= end else 0
+    if at + 4 > end:
+        return CUT, 0, 0, 0, 0, 0, -1
+    ports = be32(data, at)
     if proto == UDP:
         if at + 8 > end:
             return CUT, UDP, ports, 0, 0, 0, -1
@@ -314,10 +317,9 @@ class PacketParser:
         link = links if isinstance(links, int) else 0
         each = np.zeros(0, np.uint16) if isinstance(links, int) else np.ascontiguousarray(links, np.uint16)
         made = {"wire_bytes": wire.astype(np.uint32)}
-        for name in Columns._fields:
+        for name, dtype in _DTYPES.items():
             if name not in made:
-                make = np.zeros if name in _ZEROED else np.empty
-                made[name] = make(n, dtype=PACKETS.columns[name].dtype)
+                made[name] = (np.zeros if name in _ZEROED else np.empty)(n, dtype)
         c = Columns(**made)
         data = frozen(buf)
         numbers = [np.ascontiguousarray(a, np.int64) for a in (at, captured, wire)]
