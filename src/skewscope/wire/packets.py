@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skewscope.core.directory import Directory
-from skewscope.core.schemas import PACKETS, ROCE
+from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Array, Table
+from skewscope.wire import roce
 from skewscope.wire.headers import (
     CONTRADICT,
     CUT,
@@ -286,7 +287,7 @@ class PacketParser:
 
     def twin(self) -> PacketParser:
         """Return a parser for another thread that gives the same ids."""
-        return PacketParser(self.directory, self.names)
+        return type(self)(self.directory, self.names)
 
     @property
     def nameless_rows(self) -> int:
@@ -333,4 +334,5 @@ class PacketParser:
             "tap": np.full(n, tap, dtype=np.uint16),
             "frame": np.arange(frame, frame + n, dtype=np.uint64),
         }
-        return Parsed(Table(PACKETS, made), ROCE.empty())
+        packets = Table(PACKETS, made)
+        return Parsed(packets, roce.parse(data, packets, self.names.address_ids))
