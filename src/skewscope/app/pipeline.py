@@ -39,7 +39,7 @@ class _Session:
                 self.captures.append(Capture(path, self.directory, parser))
             except CaptureError as error:
                 self.bad[str(path)] = str(error).removeprefix(f"{path}: ")
-        self._total = sum(c.path.stat().st_size for c in self.captures)
+        self._total = sum(c.size for c in self.captures)
         self._progress = progress
         self._stop = stop or (lambda: False)
         self.interrupted = False
@@ -75,13 +75,13 @@ class _Session:
             out.append(
                 Input(
                     path=path,
-                    kind="pcap",
+                    kind=c.kind,
                     packets=c.stats.packets,
                     bytes=c.stats.bytes,
                     first_ns=c.stats.first_ns,
                     last_ns=c.stats.last_ns,
-                    link_type=c.header.link_type,
-                    snap_length=c.header.snap_length,
+                    link_type=c.tap.link_type,
+                    snap_length=c.tap.snap_length,
                     host=host.get(path, ""),
                     notes=_notes(c),
                 )
