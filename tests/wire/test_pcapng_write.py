@@ -20,7 +20,9 @@ def test_another_reader_agrees(big, resolution, unit):
     assert (reader.datalink(), reader.snaplen) == (1, 128)
     found = [(ts, bytes(frame)) for ts, frame in reader]
     assert [f for _, f in found] == [b"first", b"second"]
-    assert [float(t) for t, _ in found] == pytest.approx([NOW / 1e9, (NOW + 5_000) / 1e9], abs=unit * 1e-9 * 300)
+    assert [float(t) for t, _ in found] == pytest.approx(
+        [NOW / 1e9, (NOW + 5_000) / 1e9], abs=unit * 1e-9 * 300
+    )
 
 
 def test_blocks_are_padded_and_carry_their_length_twice():

@@ -87,5 +87,5 @@ def test_erf_times_are_finer_than_the_file_s():
     buf = np.frombuffer(record * 3, np.uint8)
     ts = np.full(3, 7, dtype=np.int64)
     at, kept = np.array([0, 16, 32]), np.array([16, 15, 16])
-    take_erf(buf, at, kept, np.array([0, 0, -1], dtype=np.int32), np.array([True]), ts)
+    take_erf(buf, at, kept, np.array([0, 0, -1]), np.array([True]), ts)
     assert ts.tolist() == [0x12345678 * 10**9 + 500_000_000, 7, 7]

@@ -18,6 +18,7 @@ from skewscope.engine.run import Engine, Plan
 from skewscope.engine.slices import slices
 from skewscope.features.loader import load_all as load_features
 from skewscope.sources.captures import Capture, CaptureError, open_captures
+from skewscope.sources.clocks import Clocks
 from skewscope.wire.packets import FAULTS, PacketParser
 
 Progress = Callable[[int, int], None]
@@ -33,6 +34,7 @@ class _Session:
         self.bad: dict[str, str] = {}
         self.paths = list(paths)
         self.captures: list[Capture] = []
+        self.clocks = Clocks()
         parser = PacketParser(self.directory)
         for path in self.paths:
             try:
@@ -50,6 +52,7 @@ class _Session:
 
     def _watched(self, capture: Capture) -> Iterator[dict[str, Table]]:
         for batch in capture.batches():
+            self.clocks.feed(batch["packets"])
             yield batch
             if self._progress is not None:
                 self._progress(sum(c.position() for c in self.captures), self._total)
@@ -141,6 +144,7 @@ def run(
         streams=_streams(features, session.directory),
         series=list(context.series),
         interrupted=session.interrupted,
+        notes=session.clocks.notes(session.directory),
     )
 
 

@@ -267,7 +267,7 @@ def _relabel(packets: Table, roce: Table, frames: Array, taps: int | Array, dire
     if not isinstance(taps, int):
         packets["tap"][:] = taps
         roce["tap"][:] = taps[row]
-    np.copyto(packets["direction"], direction, where=direction > 0)
+    np.copyto(packets["direction"], direction.astype(np.uint8), where=direction > 0)
 
 
 def _merged(schema: Schema, tables: list[Table]) -> Table:

@@ -35,7 +35,7 @@ class Taps:
         self._unread: Counter[int] = Counter()
 
     def place(self, which: Array, interfaces: list[Interface]) -> tuple[int | Array, int | Array]:
-        """Return tap and link type of each row: which, int32 (n,), n > 0, indexes `interfaces`.
+        """Return tap and link type of each row: which, int64 (n,), n > 0, indexes `interfaces`.
 
         Single values where all rows agree. Rows of a link type that is not read, or of an interface that
         is not described (-1), get tap -1.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,18 @@ from skewscope.core.tables import Array
 from skewscope.wire.formats import MAX_CAPTURED, link_type
 from skewscope.wire.jit import inner, njit
 from skewscope.wire.pcap import u32
-from skewscope.wire.records import Interface, Rows, Walk
+from skewscope.wire.records import (
+    AT,
+    CAPTURED,
+    DIRECTION,
+    FRAME,
+    INTERFACE,
+    TS,
+    WIRE,
+    Interface,
+    Rows,
+    Walk,
+)
 
 SECTION, DESCRIPTION, PACKET, SIMPLE, STATISTICS, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 5, 6
 JOURNAL, SYSDIG_EVENT, CUSTOM, CUSTOM_NO_COPY = 9, 0x204, 0xBAD, 0x40000BAD
@@ -32,37 +42,37 @@ LIMIT_NS = 1 << 62
 
 NEEDS_MORE, DESCRIBES, DAMAGED, SKIPS = range(4)
 """Why the walk ended: the buffer or the rows, a block for `PcapngReader`, damage, a block to skip."""
-FRAMES, LAST_TS, UNTIMED, UNEQUAL, TALLY = range(5)
-"""Cells of the tally: frames so far, last packet's time, packets without one, blocks with unequal lengths."""
+FRAMES, LAST_TS, UNTIMED, UNEQUAL, KNOWN, TALLY = range(6)
+"""Cells of the tally: frames so far, last packet's time, packets without one, blocks with unequal
+lengths, interfaces described."""
 
 
-class Clocks(NamedTuple):
-    """How each interface counts time, all arrays of shape (interfaces,).
+PER_SECOND, MOST, DIV, MUL, DEN, OFFSET, SNAP, TRAITS = range(8)
+"""Rows of the interface table, uint64 (TRAITS, interfaces), of which OFFSET holds int64 bits.
 
-    per_second: ticks (0 = more than fit in 64 bits); ns = ticks // div * mul // den; offset_ns is added.
-    """
-
-    per_second: Array
-    div: Array
-    mul: Array
-    den: Array
-    offset_ns: Array
+ns = ticks * MUL where ticks <= MOST, else whole seconds by PER_SECOND (0 = beyond 64 bits) and the rest
+as ticks // DIV * MUL // DEN; OFFSET (ns) is added. SNAP: snap length in bytes, 0 = none.
+"""
 
 
 @inner
-def _time(high: int, low: int, clocks: Clocks, i: int) -> int:
+def _time(high: int, low: int, traits: Array, i: int) -> int:
     """Return the time in ns, within 0..LIMIT_NS, of a tick count as two 32-bit halves."""
     ticks = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
-    per = clocks.per_second[i]
-    seconds = np.uint64(0)
-    if per > np.uint64(0):
-        seconds = ticks // per
-        ticks -= seconds * per
-        if seconds > np.uint64(4_000_000_000):
-            return LIMIT_NS
-    ns = np.int64(ticks // clocks.div[i] * clocks.mul[i] // clocks.den[i])
-    ns += np.int64(seconds) * 1_000_000_000 + clocks.offset_ns[i]
-    return int(min(max(ns, 0), LIMIT_NS))
+    if ticks <= traits[MOST, i]:
+        ns = np.int64(ticks * traits[MUL, i])
+    else:
+        per = traits[PER_SECOND, i]
+        seconds = np.uint64(0)
+        if per > np.uint64(0):
+            seconds = ticks // per
+            ticks -= seconds * per
+            if seconds > np.uint64(4_000_000_000):
+                return LIMIT_NS
+        ns = np.int64(ticks // traits[DIV, i] * traits[MUL, i] // traits[DEN, i])
+        ns += np.int64(seconds) * 1_000_000_000
+    ns += np.int64(traits[OFFSET, i])
+    return min(max(int(ns), 0), LIMIT_NS)
 
 
 @inner
@@ -89,21 +99,19 @@ def _packet(
     kind: int,
     big: bool,
     base: int,
-    clocks: Clocks,
-    snap: Array,
+    traits: Array,
     tally: Array,
-    rows: tuple[Array, Array, Array, Array, Array, Array, Array],
+    cells: Array,
     n: int,
 ) -> bool:
     """Fill row n from the packet block at `pos`; returns False where its lengths contradict."""
-    ts, at, captured, wire, frame, interface, direction = rows
     first = u32(buf, pos + 8, big)
     which = base
     if kind == SIMPLE:
         size = first
         kept = min(size, total - 16)
-        if base < len(snap) and snap[base] > 0:
-            kept = min(kept, snap[base])
+        if base < tally[KNOWN] and traits[SNAP, base] > 0:
+            kept = min(kept, int(np.int64(traits[SNAP, base])))
         data = pos + 12
     else:
         if kind == PACKET:  # interface and drop count share a word
@@ -115,16 +123,17 @@ def _packet(
             return False
     if kept > MAX_CAPTURED:
         return False
-    known = which < len(snap)
+    known = which < tally[KNOWN]
     if kind != SIMPLE and known:
-        tally[LAST_TS] = _time(u32(buf, pos + 12, big), u32(buf, pos + 16, big), clocks, which)
+        tally[LAST_TS] = _time(u32(buf, pos + 12, big), u32(buf, pos + 16, big), traits, which)
     elif kind == SIMPLE:
         tally[UNTIMED] += 1
     tally[FRAMES] += 1
-    ts[n], at[n], captured[n], wire[n], frame[n] = tally[LAST_TS], data, kept, size, tally[FRAMES]
-    interface[n] = which if known else -1
+    cells[TS, n], cells[AT, n], cells[CAPTURED, n] = tally[LAST_TS], data, kept
+    cells[WIRE, n], cells[FRAME, n] = size, tally[FRAMES]
+    cells[INTERFACE, n] = which if known else -1
     options = data + ((kept + 3) & ~3)
-    direction[n] = 0 if kind == SIMPLE else _flags(buf, options, pos + total - 4, big)
+    cells[DIRECTION, n] = 0 if kind == SIMPLE else _flags(buf, options, pos + total - 4, big)
     return True
 
 
@@ -134,10 +143,9 @@ def walk_blocks(
     pos: int,
     big: bool,
     base: int,
-    clocks: Clocks,
-    snap: Array,
+    traits: Array,
     tally: Array,
-    rows: tuple[Array, Array, Array, Array, Array, Array, Array],
+    cells: Array,
     n: int,
     limit: int,
 ) -> tuple[int, int, int]:
@@ -164,7 +172,7 @@ def walk_blocks(
         if packet:
             if total < (16 if kind == SIMPLE else 32):
                 return n, pos, DAMAGED
-            if not _packet(buf, pos, total, kind, big, base, clocks, snap, tally, rows, n):
+            if not _packet(buf, pos, total, kind, big, base, traits, tally, cells, n):
                 return n, pos, DAMAGED
             n += 1
         else:
@@ -192,14 +200,15 @@ def options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         pos += length + -length % 4
 
 
-def _ticks(resolution: int) -> tuple[int, int, int, int]:
-    """Return (per_second, div, mul, den) of `Clocks` for an if_tsresol byte."""
+def _ticks(resolution: int) -> tuple[int, int, int, int, int]:
+    """Return PER_SECOND, MOST, DIV, MUL and DEN for an if_tsresol byte."""
     power = resolution & 0x7F
     if resolution & 0x80:
         per = 1 << power if power < 64 else 0
-        return per, 1 << min(max(power - 32, 0), 63), 10**9, 1 << min(power, 32)
+        return per, 0, 1 << min(max(power - 32, 0), 63), 10**9, 1 << min(power, 32)
+    mul = 10 ** max(9 - power, 0)
     per = 10**power if power < 20 else 0
-    return per, 10 ** min(max(power - 9, 0), 19), 10 ** max(9 - power, 0), 1
+    return per, LIMIT_NS // mul if power < 10 else 0, 10 ** min(max(power - 9, 0), 19), mul, 1
 
 
 @dataclass
@@ -222,8 +231,7 @@ class PcapngReader:
     def __init__(self) -> None:
         self.interfaces: list[Interface] = []
         self._state = _State()
-        self._ticks = np.zeros((4, 4), dtype=np.uint64)  # rows: per_second, div, mul, den
-        self._offset_ns, self._snap = np.zeros((2, 4), dtype=np.int64)
+        self._traits = np.zeros((TRAITS, 4), dtype=np.uint64)
 
     def save(self) -> _State:
         """Return a copy of the state."""
@@ -238,14 +246,11 @@ class PcapngReader:
 
     def walk(self, buf: Array, start: int, rows: Rows, limit: int) -> Walk:
         """Fill at most `limit` rows from the buffer."""
-        columns = (rows.ts, rows.at, rows.captured, rows.wire, rows.frame, rows.interface, rows.direction)
         n, pos = 0, start
         while True:
-            s, known = self._state, len(self.interfaces)
-            clocks = Clocks._make([*self._ticks[:, :known], self._offset_ns[:known]])
-            n, pos, stop = walk_blocks(
-                buf, pos, s.big, s.base, clocks, self._snap[:known], s.tally, columns, n, limit
-            )
+            s = self._state
+            s.tally[KNOWN] = len(self.interfaces)
+            n, pos, stop = walk_blocks(buf, pos, s.big, s.base, self._traits, s.tally, rows.cells, n, limit)
             if stop == NEEDS_MORE:
                 return Walk(n, pos)
             total = int.from_bytes(buf[pos + 4 : pos + 8].tobytes(), "big" if s.big else "little")
@@ -302,13 +307,10 @@ class PcapngReader:
             elif code == 14 and len(value) == 8:
                 offset = struct.unpack(order + "q", value)[0]
         i = len(self.interfaces)
-        if i == len(self._snap):
-            self._ticks = np.concatenate([self._ticks, np.zeros_like(self._ticks)], axis=1)
-            self._offset_ns = np.concatenate([self._offset_ns, np.zeros_like(self._offset_ns)])
-            self._snap = np.concatenate([self._snap, np.zeros_like(self._snap)])
-        self._ticks[:, i] = _ticks(resolution)
-        self._offset_ns[i] = min(max(offset * 10**9, -LIMIT_NS // 2), LIMIT_NS // 2)
-        self._snap[i] = snap
+        if i == self._traits.shape[1]:
+            self._traits = np.concatenate([self._traits, np.zeros_like(self._traits)], axis=1)
+        offset_ns = min(max(offset * 10**9, -LIMIT_NS // 2), LIMIT_NS // 2)
+        self._traits[:, i] = (*_ticks(resolution), offset_ns & 0xFFFFFFFFFFFFFFFF, snap)
         self.interfaces.append(Interface(i - self._state.base, name, link_type(link), snap))
         self._state.interfaces = i + 1
 

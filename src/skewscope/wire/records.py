@@ -8,21 +8,21 @@ import numpy as np
 
 from skewscope.core.tables import Array
 
+TS, AT, CAPTURED, WIRE, FRAME, INTERFACE, DIRECTION, COLUMNS = range(8)
+"""Rows of `Rows.cells`."""
+
 
 class Rows:
-    """Columns of the records of one batch, each of shape (capacity,); filled again by every walk.
+    """Columns of the records of one batch, int64, each of shape (capacity,); filled again by every walk.
 
-    ts int64 (ns), at int64 (offset of the frame in the buffer), captured and wire int64 (bytes),
-    frame int64 (number in the file, from 1), interface int32 (index into the reader's interfaces,
-    -1 = not described), direction uint8 (0 unknown, 1 inbound, 2 outbound).
+    ts (ns), at (offset of the frame in the buffer), captured and wire (bytes), frame (number in the file,
+    from 1), interface (index into the reader's interfaces, -1 = not described), direction (0 unknown,
+    1 inbound, 2 outbound). `cells`, (COLUMNS, capacity), holds them all: kernels take one array.
     """
 
     def __init__(self, capacity: int) -> None:
-        self.ts, self.at, self.captured, self.wire, self.frame = (
-            np.zeros(capacity, dtype=np.int64) for _ in range(5)
-        )
-        self.interface = np.zeros(capacity, dtype=np.int32)
-        self.direction = np.zeros(capacity, dtype=np.uint8)
+        self.cells = np.zeros((COLUMNS, capacity), dtype=np.int64)
+        self.ts, self.at, self.captured, self.wire, self.frame, self.interface, self.direction = self.cells
 
     def __len__(self) -> int:
         return len(self.ts)

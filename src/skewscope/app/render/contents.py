@@ -86,6 +86,8 @@ def print_contents(report: Report, out: Console | None = None) -> None:
     out.print(Text(coverage(report), style="bold"))
     first, last = report.span_ns
     out.print(Text(f"From {utc(first)} to {utc(last)} UTC.", style="dim"))
+    for note in report.notes:
+        out.print(Text(clean(note), style="yellow"))
     _part(out, "Inputs", _inputs(report))
     if report.hosts:
         _part(out, "Hosts", _hosts(report))
