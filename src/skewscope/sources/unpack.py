@@ -119,13 +119,15 @@ class _Zstd:
     """zstandard's decompressor with the interface of the others.
 
     It has no limit on its output. A block holds at most 128 KiB and takes at least 4 bytes (RFC 8878,
-    section 3.1.1.2), so that one step of input cannot become more than 128 MiB.
+    section 3.1.1.2), so that BITE_BYTES of input cannot become more than 16 MiB.
     """
+
+    BITE_BYTES = 512
 
     def __init__(self, library: Any) -> None:
         self._inner = library.ZstdDecompressor(max_window_size=MEMORY_BYTES // 2).decompressobj()
         self._library_error: type[Exception] = library.ZstdError
-        self._out = b""
+        self._data, self._out, self._given = b"", b"", 0
 
     @property
     def eof(self) -> bool:
@@ -133,19 +135,24 @@ class _Zstd:
 
     @property
     def unused_data(self) -> bytes:
-        return bytes(self._inner.unused_data)
+        return bytes(self._inner.unused_data) + self._data
 
     @property
     def needs_input(self) -> bool:
-        return not self._out
+        return not self._out and not self._data
 
     def decompress(self, data: bytes, max_length: int = 0, /) -> bytes:
-        if data:
+        self._data += data
+        while self._data and not self._out and not self._inner.eof:
+            bite, self._data = self._data[: self.BITE_BYTES], self._data[self.BITE_BYTES :]
             try:
-                self._out += self._inner.decompress(data)
+                self._out, self._given = self._inner.decompress(bite), 0
             except self._library_error as error:
                 raise ValueError(str(error)) from error
-        out, self._out = self._out[:max_length], self._out[max_length:]
+        out = self._out[self._given : self._given + max_length]
+        self._given += len(out)
+        if self._given >= len(self._out):
+            self._out = b""
         return out
 
 
@@ -223,7 +230,7 @@ class Unpacker:
 
     def _begin_member(self) -> bool:
         """Begin the next member, if there is one; zeros between members are padding."""
-        self._piece = (self._decoder.unused_data + self._piece).lstrip(b"\0")
+        self._piece = ((self._decoder.unused_data or b"") + self._piece).lstrip(b"\0")
         while not self._piece:
             self._piece = self._read(PIECE_BYTES)
             if not self._piece:

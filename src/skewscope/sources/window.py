@@ -61,7 +61,8 @@ class Window:
 
     def consume(self, end: int, skip: int = 0) -> None:
         """Give up the bytes before offset `end`, and `skip` bytes from there on, read already or not."""
-        self.low, self.skip = end, skip
+        self.low = end
+        self.skip += skip
         self._drop_skipped()
 
     def _drop_skipped(self) -> None:
