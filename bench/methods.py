@@ -37,7 +37,9 @@ def parse_headers(path: Path) -> tuple[int, float]:
     pos, count = HEADER_BYTES, 0
     while True:
         block = data[pos : pos + BLOCK_BYTES]
-        n, used, _ = walk_records(block, header.big_endian, header.unit_ns, ts, at, captured, wire)
+        n, used, _ = walk_records(
+            block, 0, header.big_endian, header.unit_ns, header.record_bytes, ts, at, captured, wire
+        )
         if n == 0:
             return count, time.perf_counter() - start
         parser.parse(block, ts[:n].copy(), at[:n], captured[:n], wire[:n], 0, count + 1)

@@ -1,5 +1,7 @@
 """The composition: from files to a report, with damaged files, an interrupt and progress."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,18 @@ def test_whole_tables(folder, tmp_path):
     assert np.all(np.diff(made["packets"]["ts_ns"]) >= 0)
     with pytest.raises(CaptureError, match="cannot read"):
         tables([*files, tmp_path])
+
+
+def test_captures_whose_clocks_differ_are_named(folder, tmp_path):
+    files = sorted(folder.glob("*.pcap"))
+    off = tmp_path / "n0.pcap"
+    data = bytearray((folder / "n0.pcap").read_bytes())
+    at = 24
+    while at < len(data):
+        second, _, kept, _ = struct.unpack_from("<IIII", data, at)
+        struct.pack_into("<I", data, at, second + 30)
+        at += 16 + kept
+    off.write_bytes(bytes(data))
+    (note,) = run([off, *(f for f in files if f.name != off.name)]).notes
+    assert note.startswith(f"The clock of {off} is 30.0 s ahead of that of ")
+    assert run(files).notes == []

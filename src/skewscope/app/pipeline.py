@@ -19,6 +19,7 @@ from skewscope.engine.run import Engine, Plan
 from skewscope.engine.slices import slices
 from skewscope.features.loader import load_all as load_features
 from skewscope.sources.captures import Capture, CaptureError, open_captures
+from skewscope.sources.clocks import Clocks
 from skewscope.wire.packets import FAULTS, PacketParser
 
 Progress = Callable[[int, int], None]
@@ -39,13 +40,14 @@ class _Session:
         self.paths = list(paths)
         self.captures: list[Capture] = []
         self._roce = RoceTally(check_icrc)
+        self.clocks = Clocks()
         parser = (CheckingParser if check_icrc else PacketParser)(self.directory)
         for path in self.paths:
             try:
                 self.captures.append(Capture(path, self.directory, parser))
             except CaptureError as error:
                 self.bad[str(path)] = str(error).removeprefix(f"{path}: ")
-        self._total = sum(c.path.stat().st_size for c in self.captures)
+        self._total = sum(c.size for c in self.captures)
         self._progress = progress
         self._stop = stop or (lambda: False)
         self.interrupted = False
@@ -57,6 +59,7 @@ class _Session:
     def _watched(self, capture: Capture) -> Iterator[dict[str, Table]]:
         for batch in capture.batches():
             self._roce.add(batch["roce"])
+            self.clocks.feed(batch["packets"])
             yield batch
             if self._progress is not None:
                 self._progress(sum(c.position() for c in self.captures), self._total)
@@ -85,13 +88,13 @@ class _Session:
             out.append(
                 Input(
                     path=path,
-                    kind="pcap",
+                    kind=c.kind,
                     packets=c.stats.packets,
                     bytes=c.stats.bytes,
                     first_ns=c.stats.first_ns,
                     last_ns=c.stats.last_ns,
-                    link_type=c.header.link_type,
-                    snap_length=c.header.snap_length,
+                    link_type=c.tap.link_type,
+                    snap_length=c.tap.snap_length,
                     host=host.get(path, ""),
                     notes=_notes(c),
                     roce=self._roce.counts(taps.get(path, [])),
@@ -156,6 +159,7 @@ def run(
         streams=_streams(features, session.directory),
         series=list(context.series),
         interrupted=session.interrupted,
+        notes=session.clocks.notes(session.directory),
     )
 
 

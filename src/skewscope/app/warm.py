@@ -18,6 +18,8 @@ from numba.core.registry import CPUDispatcher
 from skewscope.core.jit import has_entry
 from skewscope.core.scenario import Fault, Scenario, Workload
 from skewscope.features.loader import load_all as load_features
+from skewscope.wire.formats import ERF
+from skewscope.wire.pcapng_write import PcapngWriter
 
 RUNS = (
     Scenario(
@@ -61,6 +63,13 @@ def is_first_run() -> bool:
     return 2 * len(cold()) > len(kernels())
 
 
+def _other_kinds() -> bytes:
+    """Return a capture of the kinds that the simulator does not write."""
+    writer = PcapngWriter()
+    data = writer.header() + writer.interface("erf", link=ERF)
+    return data + writer.packet(0, bytes(32), 32)
+
+
 def warm() -> None:
     """Compile what is not there yet."""
     from skewscope.app import pipeline
@@ -70,7 +79,8 @@ def warm() -> None:
         if cold():
             with tempfile.TemporaryDirectory() as folder:
                 write(scenario, Path(folder))
-                pipeline.run(sorted(Path(folder).glob("*.pcap")))
+                (Path(folder) / "other.pcapng").write_bytes(_other_kinds())
+                pipeline.run(sorted(Path(folder).glob("*.pcap*")))
 
 
 if __name__ == "__main__":

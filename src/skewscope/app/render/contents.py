@@ -100,6 +100,8 @@ def print_contents(report: Report, out: Console | None = None) -> None:
     out.print(Text(coverage(report), style="bold"))
     first, last = report.span_ns
     out.print(Text(f"From {utc(first)} to {utc(last)} UTC.", style="dim"))
+    for note in report.notes:
+        out.print(Text(clean(note), style="yellow"))
     _part(out, "Inputs", _inputs(report))
     if any(i.roce for i in report.inputs):
         _part(out, "RoCE and InfiniBand", _roce(report))
