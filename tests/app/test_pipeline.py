@@ -9,6 +9,8 @@ from skewscope.app.pipeline import run, tables
 from skewscope.core.scenario import Scenario, Workload
 from skewscope.lab.synth import write
 from skewscope.sources.captures import CaptureError
+from skewscope.wire import build
+from skewscope.wire.pcapng_write import PcapngWriter
 
 
 @pytest.fixture(scope="module")
@@ -101,16 +103,38 @@ def test_whole_tables(folder, tmp_path):
         tables([*files, tmp_path])
 
 
+def _records(path):
+    """Yield (time in ns, frame, length on the wire) of a capture that the simulator wrote."""
+    data, at = path.read_bytes(), 24
+    while at < len(data):
+        second, ns, kept, size = struct.unpack_from("<IIII", data, at)
+        yield second * 10**9 + ns, data[at + 16 : at + 16 + kept], size
+        at += 16 + kept
+
+
+def test_captures_merged_into_one_file_are_read_as_the_several_that_they_were(folder, report, tmp_path):
+    writer, rows = PcapngWriter(), []
+    data = writer.header()
+    for k, file in enumerate(sorted(folder.glob("*.pcap"))):
+        data += writer.interface(file.stem)
+        rows += [(ts, k, frame, size) for ts, frame, size in _records(file)]
+    rows.sort(key=lambda r: r[0])
+    path = tmp_path / "merged.pcapng"
+    path.write_bytes(data + b"".join(writer.packet(ts, frame, size, k) for ts, k, frame, size in rows))
+    made = run([path])
+    assert [(g.members, g.rounds) for g in made.groups] == [(g.members, g.rounds) for g in report.groups]
+    assert {h.address for h in made.hosts if h.tap} == {h.address for h in report.hosts if h.tap}
+    assert made.incidents == []
+    (one,) = made.inputs
+    assert (one.kind, one.packets, one.host) == ("pcapng", len(rows), "")
+    assert one.notes[0].startswith("5 interfaces, each a tap of its own: lg (")
+
+
 def test_captures_whose_clocks_differ_are_named(folder, tmp_path):
     files = sorted(folder.glob("*.pcap"))
     off = tmp_path / "n0.pcap"
-    data = bytearray((folder / "n0.pcap").read_bytes())
-    at = 24
-    while at < len(data):
-        second, _, kept, _ = struct.unpack_from("<IIII", data, at)
-        struct.pack_into("<I", data, at, second + 30)
-        at += 16 + kept
-    off.write_bytes(bytes(data))
+    late = [(ts + 30 * 10**9, frame, size) for ts, frame, size in _records(folder / "n0.pcap")]
+    off.write_bytes(build.capture(late, 65535))
     (note,) = run([off, *(f for f in files if f.name != off.name)]).notes
     assert note.startswith(f"The clock of {off} is 30.0 s ahead of that of ")
     assert run(files).notes == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -75,7 +76,10 @@ class _Session:
     def inputs(self, history: History | None = None) -> list[Input]:
         """Describe every path that was given, readable or not."""
         by_path = {str(c.path): c for c in self.captures}
-        host = {h.tap: h.address for h in history.hosts() if h.name} if history else {}
+        hosts = history.hosts() if history else []
+        # A file with several interfaces may have been taken at several hosts: then it has no host.
+        taken_at = Counter(h.tap for h in hosts)
+        host = {h.tap: h.address for h in hosts if h.name and taken_at[h.tap] == 1}
         taps: dict[str, list[int]] = {}
         for tap in self.directory.taps:
             taps.setdefault(tap.path, []).append(tap.index)
