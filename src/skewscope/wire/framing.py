@@ -1,7 +1,7 @@
 """Spans to elements: which protocol a flow speaks, decided by content, and dispatch to its framer.
 
 A framer is a module with three kernels: a signature (`looks_like`), `take` for one span, and `close`
-where an element may be in progress. It is named in `signature`, `_take` and `_close`, nowhere else.
+where an element may be in progress. It is named in `signature`, `frame` and `_close`, nowhere else.
 
 A flow's protocol is the first signature that a segment start of either direction shows. It is given
 up when the framer finds MISSES contradictions before STICKY confirmations, and stays from then on.
@@ -98,20 +98,11 @@ def _classify(protocols: Array, link: Row, span: Row, src: Array, at: int) -> No
 
 
 @inner
-def _take(fr: Framing, link: Row, span: Row, src: Array, at: int, sticky: bool, out: Out) -> None:
-    """Hand a span with bytes or a hole to the framer of its flow, if it has one."""
+def _take_http(fr: Framing, link: Row, span: Row, src: Array, at: int, out: Out) -> None:
     s = span["stream"]
-    f = fr.framers[s]
-    carry = fr.carry[s]
-    proto = link["proto"]
-    if proto == GLOO:
-        gloo.take(f, carry, link, span, src, at, sticky, out.messages, out.cells)
-    elif proto == TLS:
-        tls.take(f, carry, link, span, src, at, out.records, out.cells)
-    elif proto == HTTP1:
-        http1.take(f, carry, link, span, src, at, out)
-        if link["proto"] != HTTP1:  # a tunnel or an upgrade: what follows is another protocol
-            _reset(fr, s >> 1, link)
+    http1.take(fr.framers[s], fr.carry[s], link, span, src, at, out)
+    if link["proto"] != HTTP1:  # a tunnel or an upgrade: what follows is another protocol
+        _reset(fr, s >> 1, link)
 
 
 @inner
@@ -156,12 +147,19 @@ def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: 
         link = fr.links[s >> 1]
         if link["proto"] == UNKNOWN or link["proto"] == OPAQUE:
             _classify(fr.protocols, link, span, src, at)
-        if link["proto"] == UNKNOWN or link["proto"] == OPAQUE:
+        proto = link["proto"]
+        if proto in (UNKNOWN, OPAQUE):
             continue
         sticky = link["confirms"] >= STICKY
-        _take(fr, link, span, src, at, sticky, out)
+        f = fr.framers[s]
+        if proto == GLOO:
+            gloo.take(f, fr.carry[s], link, span, src, at, sticky, out.messages, out.cells)
+        elif proto == TLS:
+            tls.take(f, fr.carry[s], link, span, src, at, out.records, out.cells)
+        elif proto == HTTP1:
+            _take_http(fr, link, span, src, at, out)
         if not sticky:
-            if fr.framers[s]["phase"] == 0 and span["head"] == 1:
+            if f["phase"] == 0 and span["head"] == 1:
                 link["misses"] = min(link["misses"] + 1, 250)
             if link["misses"] >= MISSES and link["confirms"] < STICKY:
                 _reset(fr, s >> 1, link)
