@@ -28,6 +28,7 @@ from skewscope.features.request_lanes import (
     Events,
     Lanes,
     lane_heads,
+    whole,
 )
 
 MAX_OPEN = 1 << 16
