@@ -33,6 +33,7 @@ TRANSITIONS = {
 MAX_HEAD_BYTES = 65536
 """A longer head or trailer section is malformed."""
 MAX_ASKS = 31
+"""Requests in line of which it is remembered what they asked for; further ones count as ordinary."""
 
 __all__ = ["CHUNK", "NOTHING", "TRANSITIONS", "close", "looks_like", "take"]
 
@@ -53,11 +54,9 @@ def _malformed(f: Row, link: Row) -> None:
 @inner
 def _ask(link: Row, code: int) -> None:
     """Note a request: the response to a HEAD has no body, the one to a CONNECT opens a tunnel."""
-    if link["asked"] >= MAX_ASKS:
-        link["asked"] = 0
-        link["asks"] = 0
-    link["asks"] |= code << (2 * i64(link["asked"]))
-    link["asked"] += 1
+    if link["asked"] < MAX_ASKS:
+        link["asks"] |= code << (2 * i64(link["asked"]))
+    link["asked"] = min(link["asked"] + 1, 250)
 
 
 @inner

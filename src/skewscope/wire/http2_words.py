@@ -90,7 +90,7 @@ def chain(src: Array, at: int, size: int) -> int:
     k = i64(0)
     frames = i64(0)
     while k + HEADER_BYTES <= size:
-        if not sane(src, at + k):
+        if not sane(src, at + k) and (frames == 0 or not extension(src, at + k)):
             return 0
         frames += 1
         k += HEADER_BYTES + frame_bytes(src, at + k)
