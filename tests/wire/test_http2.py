@@ -258,7 +258,7 @@ def test_damaged_header_block_says_what_its_beginning_says() -> None:
 def test_continuation_flood_is_bounded() -> None:
     framer = StreamFramer(Directory())
     flood = http2_frame(words.HEADERS, 0, 1, b"\x83") + 40 * http2_frame(
-        words.CONTINUATION, 0, 1, b"\x82" * 8000
+        words.CONTINUATION, 0, 1, b"\x86" * 8000
     )
     framer.feed(*packets(chop(HELLO + flood, [30000])))
     assert framer._heads._pending <= MAX_BLOCK_BYTES
