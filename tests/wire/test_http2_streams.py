@@ -18,13 +18,13 @@ def act(framers: Rows, h2: Rows, steps: Array, found: Array) -> None:
     for k in range(len(steps)):
         what, stream = steps[k, 0], steps[k, 1]
         if what == 0:
-            streams.enter(f, h2, stream, MESSAGES)
+            streams.enter(f, h2, 5, stream, MESSAGES)
         elif what == 1:
-            found[k] = streams.find(f, h2, stream) > 0
+            found[k] = streams.find(f, h2, 5, stream) > 0
         elif what == 2:
             streams.drop(f, h2, stream)
         else:
-            streams.enter(f, h2, stream, OTHER)
+            streams.enter(f, h2, 5, stream, OTHER)
 
 
 def pool(size: int) -> np.ndarray:

@@ -129,7 +129,7 @@ def _begin_payload(f: Row, carry: Array, link: Row, h2: Rows, span: Row, out: Ou
         f["left"] -= f["pad"]
     f["phase"] = REST
     if kind == words.DATA:
-        _begin_data(f, h2)
+        _begin_data(f, h2, span)
     elif kind == words.RST_STREAM:
         _reset_stream(f, carry, h2, span, out)
     elif kind == words.HEADERS or kind == words.PUSH_PROMISE:
@@ -146,12 +146,12 @@ def _begin_payload(f: Row, carry: Array, link: Row, h2: Rows, span: Row, out: Ou
 
 
 @inner
-def _begin_data(f: Row, h2: Rows) -> None:
+def _begin_data(f: Row, h2: Rows, span: Row) -> None:
     f["phase"] = DATA
     f["nbytes"] = f["left"]
     f["cut"] = 0
     f["events"] = 0
-    f["entry"] = streams.find(f, h2, f["stream"])
+    f["entry"] = streams.find(f, h2, span["stream"], f["stream"])
     if f["entry"] > 0 and f["left"] > 0:
         h = h2[f["entry"]]
         if h["content"] == MESSAGES:
@@ -242,7 +242,7 @@ def _emit_head(f: Row, h2: Rows, span: Row, out: Out) -> None:
         if head == REQUEST_HEAD and f["target_bytes"] > 0:
             out.http[row]["target"] = f["target"]
         if head == REQUEST_HEAD or f["status"] >= 200:
-            streams.enter(f, h2, f["stream"], f["content"])
+            streams.enter(f, h2, span["stream"], f["stream"], f["content"])
     if f["block_flags"] & words.END_STREAM:
         _end_stream(f, h2, i64(f["end_status"]), span, out)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hpack.exceptions import HPACKError
 from hpack.hpack import decode_integer
@@ -74,12 +75,16 @@ def _plain(text: bytes) -> bytes:
     """Return a string decoded; empty where it is too long or wrongly coded."""
     if len(text) > MAX_VALUE_BYTES:
         return b""
-    if isinstance(text, _Text) and text.coded:
-        try:
-            return bytes(decode_huffman(text))
-        except HPACKError:
-            return b""
-    return bytes(text)
+    return _decoded(bytes(text)) if isinstance(text, _Text) and text.coded else bytes(text)
+
+
+@lru_cache(maxsize=4096)
+def _decoded(text: bytes) -> bytes:
+    """Return a Huffman-coded string decoded; the same few come with every request."""
+    try:
+        return bytes(decode_huffman(text))
+    except HPACKError:
+        return b""
 
 
 def _get(table: HeaderTable, index: int) -> Field:
@@ -224,4 +229,4 @@ class HeadReader:
 
 def _bytes(table: HeaderTable) -> int:
     """Return what a table is charged: its size by RFC 7541, 4.1, and the table itself."""
-    return 512 + sum(len(n) + len(v) + 32 for n, v in table.dynamic_entries)
+    return 512 + int(table._current_size)

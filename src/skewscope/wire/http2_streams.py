@@ -1,7 +1,10 @@
-"""The HTTP/2 streams followed: a pool of rows, linked per direction in order of last use.
+"""The HTTP/2 streams followed: a pool of rows, linked per direction, the latest first.
 
 A stream is entered at its head and leaves at its end. It is followed for the events in its DATA only:
 frames of streams that are not followed still make rows. Row 0 stands for none (layout.H2STREAM).
+
+A list of hundreds is too long to walk for each frame, so the rows also hold hints: `hint` of row h tells
+where the stream with hash h was found last. A hint may be wrong, and is checked.
 """
 
 from __future__ import annotations
@@ -12,32 +15,41 @@ from skewscope.wire.jit import inner
 from skewscope.wire.layout import Row, Rows
 
 MAX_STREAMS = 1024
-"""Streams followed per direction; the one longest unused makes room. Servers allow 100 to 1000 at a time."""
+"""Streams followed per direction; the one longest open makes room. Servers allow 100 to 1000 at a time."""
 
 
 @inner
-def find(f: Row, h2: Rows, stream: int) -> int:
-    """Return the row of a stream and move it to the front of its list, 0 where it is not followed."""
-    before = 0
-    at: int = f["first"]
+def find(f: Row, h2: Rows, way: int, stream: int) -> int:
+    """Return the row of a stream of direction `way` (layout: stream 2 * slot + way), 0 if not followed."""
+    if f["first"] == 0:
+        return 0
+    guess = ((stream >> 1) + way * 977) % len(h2)
+    at: int = h2[guess]["hint"]
+    if at > 0 and h2[at]["id"] == stream and h2[at]["owner"] == way:
+        return at
+    at = f["first"]
     while at > 0 and h2[at]["id"] != stream:
-        before = at
         at = h2[at]["next"]
-    if at > 0 and before > 0:
-        h2[before]["next"] = h2[at]["next"]
-        h2[at]["next"] = f["first"]
-        f["first"] = at
+    h2[guess]["hint"] = at
     return at
 
 
 @inner
 def drop(f: Row, h2: Rows, stream: int) -> None:
     """Forget a stream, if it is followed."""
-    at = find(f, h2, stream)
+    before = 0
+    at = f["first"]
+    while at > 0 and h2[at]["id"] != stream:
+        before = at
+        at = h2[at]["next"]
     if at == 0:
         return
-    f["first"] = h2[at]["next"]
+    if before == 0:
+        f["first"] = h2[at]["next"]
+    else:
+        h2[before]["next"] = h2[at]["next"]
     f["count"] -= 1
+    h2[at]["owner"] = -1
     h2[at]["next"] = h2[0]["next"]
     h2[0]["next"] = at
     h2[0]["id"] -= 1
@@ -59,7 +71,7 @@ def _drop_oldest(f: Row, h2: Rows) -> None:
 
 
 @inner
-def enter(f: Row, h2: Rows, stream: int, content: int) -> None:
+def enter(f: Row, h2: Rows, way: int, stream: int, content: int) -> None:
     """Follow a stream whose head names the content; without a free row it goes unfollowed."""
     drop(f, h2, stream)
     if content != EVENTS and content != MESSAGES:
@@ -76,6 +88,7 @@ def enter(f: Row, h2: Rows, stream: int, content: int) -> None:
     f["first"] = at
     f["count"] += 1
     row["id"] = stream
+    row["owner"] = way
     row["content"] = content
     row["known"] = 1
     row["got"] = 0

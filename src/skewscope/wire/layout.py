@@ -162,7 +162,7 @@ FRAMER = np.dtype(
         ("end_status", "u2"),
         ("tables", "u4"),  # counts how often the HPACK table was lost
         ("paid_ns", "i8"),  # limits header blocks per second
-        ("first", "i4"),  # followed streams of this direction, latest used first; 0 = none
+        ("first", "i4"),  # followed streams of this direction, the latest first; 0 = none
         ("count", "i4"),
     ],
     align=True,
@@ -172,6 +172,8 @@ H2STREAM = np.dtype(
     [
         ("next", "i4"),  # the next one of the same direction or the next free one, 0 = none
         ("id", "u4"),
+        ("owner", "i4"),  # the direction, -1 = free
+        ("hint", "i4"),  # no part of the row: where a stream with this row's number as hash may be
         ("content", "u1"),  # what its DATA carries: http2_words.OTHER, EVENTS or MESSAGES
         ("known", "u1"),  # the place in that is known
         ("got", "u1"),  # bytes of a gRPC prefix
