@@ -16,7 +16,7 @@ class Tap:
     snap_length: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class Flow:
     """A connection: two endpoints as (address id, port), in the order first seen."""
 

@@ -39,7 +39,7 @@ class Index(NamedTuple):
     """uint64 (power of two,): upper half of the key's hash << 32 | id; 0 = free. Its place is told by
     the first bits of the hash, so that doubling reads and writes in order and moves no keys."""
     keys: Array
-    """uint64 (slots / 2 + 1, 2): the key of each id."""
+    """uint64 (limit + 1, 2): the key of each id; pages that no id needs yet are not in memory."""
     cells: Array
     """int64 (3,): ids given out, limit on them, longest distance of a key from its place."""
 
@@ -230,7 +230,7 @@ def _ids_of(wanted: Array, done: int, ids: Array, index: Index) -> int:
 
 
 def _new_index(limit: int) -> Index:
-    keys = np.empty((_FIRST_SLOTS // 2 + 1, 2), dtype=np.uint64)
+    keys = np.empty((limit + 1, 2), dtype=np.uint64)
     cells = np.array([0, limit, MAX_PROBES], dtype=np.int64)
     return Index(np.zeros(_FIRST_SLOTS, dtype=np.uint64), keys, cells)
 
@@ -241,9 +241,7 @@ def _roomier(index: Index, more: int) -> Index:
         return index
     slots = np.zeros(2 * len(index.slots), dtype=np.uint64)
     rehash(index.slots, slots, index.cells)
-    keys = np.empty((len(slots) // 2 + 1, 2), dtype=np.uint64)
-    keys[: len(index.keys)] = index.keys
-    return Index(slots, keys, index.cells)
+    return index._replace(slots=slots)
 
 
 class Names:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
 from skewscope.core.tables import Array
@@ -80,6 +80,30 @@ _compile(u8, 8, types.int64)
 _compile(be16, 16, types.int64)
 _compile(be32, 32, types.int64)
 _compile(be64, 64, types.uint64)
+
+
+def prefetch(buf: Bytes, at: int) -> None:
+    """Ask the processor for 128 bytes from `at` on, which need not lie in the buffer; uncompiled: nothing."""
+
+
+@intrinsic
+def _prefetch(_typing: Any, buf: Any, at: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        read, keep, data = (ir.Constant(word, n) for n in (0, 3, 1))
+        for line in (0, 64):
+            place = builder.add(builder.add(*args), ir.Constant(ir.IntType(64), line))
+            builder.call(function, [builder.inttoptr(place, byte), read, keep, data])
+        return _context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
+
+
+@overload(prefetch, strict=False)
+def _prefetch_compiled(buf: Any, at: Any) -> Any:
+    return (lambda buf, at: _prefetch(buf, at)) if isinstance(buf, types.Integer) else None
 
 
 def frozen(buf: Array) -> Array:

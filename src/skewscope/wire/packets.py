@@ -30,7 +30,7 @@ from skewscope.wire.intern import Cache, Found, Names, cache_key, new_cache, pla
 from skewscope.wire.jit import inlined, njit
 from skewscope.wire.layout import Row, Rows, i64
 from skewscope.wire.link import LINK_ETHERNET
-from skewscope.wire.load import Bytes, be16, be32, be64, bytes_of, frozen, u8
+from skewscope.wire.load import Bytes, be16, be32, be64, bytes_of, frozen, prefetch, u8
 from skewscope.wire.tunnels import walk
 
 __all__ = ["ENCAPS", "FAULTS", "LINK_ETHERNET", "PROTO_GRH", "PROTO_LRH", "PacketParser", "Parsed"]
@@ -71,6 +71,10 @@ class Columns(NamedTuple):
     encap: Array
     fault: Array
 
+
+_AHEAD = 8
+"""Packets ahead of the one being parsed whose bytes are asked for: with 27 columns being written, the
+processor's own prefetching loses sight of the frames."""
 
 _VERSION_AT = np.uint64(40)
 
@@ -215,6 +219,7 @@ def parse_frames(
     ) = c  # fmt: skip
     count = 0
     for i in range(len(at)):
+        prefetch(data, at[min(i + _AHEAD, len(at) - 1)])
         if len(links):
             link = i64(links[i])
         plain, fault, proto, ip, transport, tos, ident, end, stop = _found(
