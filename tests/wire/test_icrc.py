@@ -132,7 +132,7 @@ def test_recorded_frames_are_right(name, frames):
     header = parse_header(data)
     buf = np.frombuffer(data, np.uint8)[24:]
     columns = [np.zeros(64, np.int64) for _ in range(4)]
-    n, _, _ = walk_records(buf, header.big_endian, header.unit_ns, *columns)
+    n, _, _ = walk_records(buf, 0, header.big_endian, header.unit_ns, 16, *columns)
     assert verify(buf, *(c[:n] for c in columns)) == [icrc.RIGHT] * frames
 
 

@@ -42,7 +42,7 @@ def by_parser(path: Path):
     ts = np.empty(10_000, np.int64)
     at, captured, wire = (np.empty(10_000, np.int64) for _ in range(3))
     buf = raw[HEADER_BYTES:]
-    n, used, _ = walk_records(buf, header.big_endian, header.unit_ns, ts, at, captured, wire)
+    n, used, _ = walk_records(buf, 0, header.big_endian, header.unit_ns, 16, ts, at, captured, wire)
     assert used == len(buf)
     directory = Directory()
     columns = (ts[:n], at[:n], captured[:n], wire[:n])

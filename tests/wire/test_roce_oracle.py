@@ -83,7 +83,7 @@ def ours(path):
     header = parse_header(data)
     buf = np.frombuffer(data, np.uint8)[24:]
     columns = [np.zeros(512, np.int64) for _ in range(4)]
-    n, _, _ = walk_records(buf, header.big_endian, header.unit_ns, *columns)
+    n, _, _ = walk_records(buf, 0, header.big_endian, header.unit_ns, 16, *columns)
     directory = Directory()
     tables = PacketParser(directory).parse(buf, *(c[:n] for c in columns), 0, 1, header.link_type)
     return tables.roce, icrc.verify(buf, tables.packets), directory.addresses

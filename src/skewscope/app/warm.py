@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -78,7 +79,7 @@ def warm() -> None:
     from skewscope.app import pipeline
     from skewscope.lab.synth import write
 
-    makers = [partial(write, scenario) for scenario in RUNS]
+    makers: list[Callable[[Path], object]] = [partial(write, scenario) for scenario in RUNS]
     for make in (*makers, _write_roce):
         if cold():
             with tempfile.TemporaryDirectory() as folder:
