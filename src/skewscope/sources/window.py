@@ -11,8 +11,8 @@ from skewscope.sources.unpack import DAMAGE, Stream, UnreadableError, reason
 class Window:
     """Bytes [low, high) of `buf` were read and not consumed yet.
 
-    Plain reads and no memory map: a file that is cut short while it is read must not end the process,
-    and one copy within the processor's cache costs no more than the page faults of a map.
+    Plain reads and no memory map: a file that is cut short while it is read must not end the process.
+    The copy costs about 0.1 s of a core per GB (docs/decisions/0014).
     """
 
     def __init__(self, stream: Stream, size: int) -> None:
