@@ -84,6 +84,7 @@ class _Session:
                     snap_length=c.header.snap_length,
                     host=host.get(path, ""),
                     notes=_notes(c),
+                    protocols=c.stats.protocols,
                 )
             )
         return out

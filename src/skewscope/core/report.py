@@ -147,6 +147,8 @@ class Input:
     snap_length: int = 0
     host: str = ""
     notes: list[str] = field(default_factory=list)
+    protocols: dict[str, int] = field(default_factory=dict)
+    """Connections by what they spoke, as far as their content told."""
 
 
 @dataclass

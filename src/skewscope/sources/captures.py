@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -50,6 +51,7 @@ class CaptureStats:
     last_ns: int = 0
     backwards: int = 0
     faults: dict[int, int] = field(default_factory=dict)
+    protocols: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -145,6 +147,7 @@ class Capture:
                 f"the last record is cut off ({len(pending)} bytes): truncated, or still being written"
             )
         rest = self._framer.finish()
+        self.stats.protocols = dict(Counter(self._framer.protocols().values()))
         rest["packets"], rest["roce"] = PACKETS.empty(), ROCE.empty()
         yield rest
 

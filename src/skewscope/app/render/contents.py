@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 from rich.console import Console
@@ -80,6 +80,16 @@ def cannot_see(report: Report) -> list[str]:
     return out
 
 
+def protocols(report: Report) -> str:
+    """Say how many connections spoke what; one that several inputs show counts in each."""
+    total: Counter[str] = Counter()
+    for one in report.inputs:
+        total.update(one.protocols)
+    return ", ".join(
+        f"{name} {count:,}" for name, count in sorted(total.items(), key=lambda t: (-t[1], t[0]))
+    )
+
+
 def print_contents(report: Report, out: Console | None = None) -> None:
     """Print files, hosts, groups, traffic, clocks and blind spots."""
     out = out or console()
@@ -87,6 +97,9 @@ def print_contents(report: Report, out: Console | None = None) -> None:
     first, last = report.span_ns
     out.print(Text(f"From {utc(first)} to {utc(last)} UTC.", style="dim"))
     _part(out, "Inputs", _inputs(report))
+    spoken = protocols(report)
+    if spoken:
+        _part(out, "Connections by protocol", Text(spoken))
     if report.hosts:
         _part(out, "Hosts", _hosts(report))
     if report.groups:
