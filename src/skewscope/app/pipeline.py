@@ -102,6 +102,7 @@ class _Session:
                     host=host.get(path, ""),
                     notes=_notes(c),
                     roce=self._roce.counts(taps.get(path, [])),
+                    protocols=c.stats.protocols,
                 )
             )
         return out

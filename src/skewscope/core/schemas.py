@@ -100,12 +100,16 @@ HTTP = _schema(
     dst=("uint32", "1", "address id of the receiver"),
     stream=("uint32", "1", "HTTP/2 stream id; 0 for HTTP/1"),
     kind=("uint8", "1", "1 request head, 2 response head, 3 chunk or body piece, 4 end, 5 resynchronised"),
-    status=("uint16", "1", "response status code (kind 2), else 0"),
+    status=(
+        "uint16",
+        "1",
+        "kind 2: status code; HTTP/2 kind 4: HTTP status of a gRPC status or reset, 0 = none",
+    ),
     method=("uint8", "1", "request: 1 GET, 2 POST, 3 other; else 0"),
     target=("uint32", "1", "request: id of the target path in the Directory, 0 where cut off; else 0"),
-    streaming=("uint8", "1", "response head: 1 = text/event-stream, 2 = not, 0 = unknown (cut off)"),
+    streaming=("uint8", "1", "response head: 1 = text/event-stream or gRPC, 2 = not, 0 = unknown (cut off)"),
     nbytes=("uint32", "bytes", "length of the piece (kind 3), content length (kinds 1 and 2, 0 unknown)"),
-    events=("uint16", "1", "server-sent events that ended in the piece (kind 3); 0 where cut off"),
+    events=("uint16", "1", "events or gRPC messages that ended in the piece (kind 3); 0 where cut off"),
 )
 
 RECORDS = _schema(

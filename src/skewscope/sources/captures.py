@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,7 @@ class CaptureStats:
     last_ns: int = 0
     backwards: int = 0
     faults: dict[int, int] = field(default_factory=dict)
+    protocols: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -245,9 +247,12 @@ class Capture:
     def _finish(self) -> dict[str, Table]:
         """End all streams; return what was pending in them."""
         parts: dict[str, list[Table]] = {name: [] for name in TABLES}
+        spoken: Counter[str] = Counter()
         for framer in self._framers.values():
             for name, table in framer.finish().items():
                 parts[name].append(table)
+            spoken.update(framer.protocols().values())
+        self.stats.protocols = dict(spoken)
         rest = {name: _merged(TABLES[name], tables) for name, tables in parts.items()}
         return {**rest, "packets": PACKETS.empty(), "roce": ROCE.empty()}
 

@@ -94,6 +94,16 @@ def cannot_see(report: Report) -> list[str]:
     return out
 
 
+def protocols(report: Report) -> str:
+    """Say how many connections spoke what; one that several inputs show counts in each."""
+    total: Counter[str] = Counter()
+    for one in report.inputs:
+        total.update(one.protocols)
+    return ", ".join(
+        f"{name} {count:,}" for name, count in sorted(total.items(), key=lambda t: (-t[1], t[0]))
+    )
+
+
 def print_contents(report: Report, out: Console | None = None) -> None:
     """Print files, hosts, groups, traffic, clocks and blind spots."""
     out = out or console()
@@ -103,6 +113,9 @@ def print_contents(report: Report, out: Console | None = None) -> None:
     for note in report.notes:
         out.print(Text(clean(note), style="yellow"))
     _part(out, "Inputs", _inputs(report))
+    spoken = protocols(report)
+    if spoken:
+        _part(out, "Connections by protocol", Text(spoken))
     if any(i.roce for i in report.inputs):
         _part(out, "RoCE and InfiniBand", _roce(report))
     if report.hosts:
