@@ -7,9 +7,12 @@ pair is found without knowing the topology.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
+from statistics import median
 from typing import cast
 
 import numpy as np
@@ -46,15 +49,27 @@ by design (delayed acknowledgements), busy flows are not."""
 OUTAGE_INTERVALS = 2.0
 """A link is thought silent after this many of the longest usual round intervals without a crossing."""
 
+TOLD_NS = 3_000_000_000
+"""How long losses are described after the last one."""
+
 MAX_HOSTS = 4096
+
+USED = ("bytes", "segments", "lost", "transit_p90_s", "rtt_s", "rtt_min_s", "rtt_samples")
+"""Columns of the pairs that are read one by one."""
+
+COUNTED = ("lost", "lost_share", "lost_fit", "lost_pairs", "lost_pair_share", "lost_direction")
+"""Columns that are zero while nothing is lost."""
 
 
 @dataclass
 class _Pair:
     """What is remembered of a directed pair."""
 
-    lost: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
-    segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    counts: deque[tuple[int, float]] = field(default_factory=deque)
+    """(lost copies, segments) of the last RECENT windows in which the pair was seen."""
+    lost: int = 0
+    segments: float = 0.0
+    """Their sums."""
     excess_s: float = float("nan")
     load_known: int = -1
     first_ns: int = 0
@@ -65,6 +80,30 @@ class _Pair:
     witness: bool = False
     """Delay is known from tap to tap, or within a group: it may accuse a link, not only clear it."""
     seen: int = -(10**9)
+
+    def count(self, lost: int, segments: float) -> None:
+        """Take the counts of one window."""
+        self.counts.append((lost, segments))
+        self.lost, self.segments = self.lost + lost, self.segments + segments
+        if len(self.counts) > RECENT:
+            old_lost, old_segments = self.counts.popleft()
+            self.lost, self.segments = self.lost - old_lost, self.segments - old_segments
+
+
+@dataclass
+class _Active:
+    """The pairs that were seen lately, by host, and what is asked of all of them together."""
+
+    pairs: dict[tuple[int, int], _Pair]
+    slow: set[tuple[int, int]]
+    of: dict[int, list[tuple[int, int]]]
+    """Pairs that touch a host."""
+    accused: set[tuple[int, int]]
+    """The slow ones of which the delay is witnessed, without regard to direction."""
+    lost: int
+    """Copies lost on all of them."""
+    times: list[int]
+    """When any copy remembered was lost, ascending; none while no losses are described."""
 
 
 @dataclass
@@ -137,7 +176,10 @@ class Links:
         self._gaps: dict[int, deque[_Gap]] = {}
         self._sums: dict[tuple[int, int], float] = {}
         self._sums_at = -1
+        self._sums_low = 0.0
+        self._hosts: set[int] = set()
         self._lost_at: dict[tuple[int, int], deque[int]] = {}
+        self._lost_of: dict[int, list[tuple[int, int]]] = {}
         self._tick = 0
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
@@ -149,49 +191,65 @@ class Links:
         client = graph.is_client()
         inner = {k: i for k, i in pairs.pair_of.items() if not client[k[0]] and not client[k[1]]}
         round_s = float(np.median(list(groups.round_s.values()))) if groups.round_s else float("nan")
+        values = {n: pairs.columns[n].tolist() for n in USED}
         for key, i in inner.items():
-            self._absorb(key, i, pairs, round_s, bool(graph.member[key[0]] >= 0 <= graph.member[key[1]]))
+            mates = bool(graph.member[key[0]] >= 0 <= graph.member[key[1]])
+            self._absorb(key, i, pairs, values, round_s, mates)
         events = pairs.events
         self._note_passed(graph, pairs.passed, groups)
         self._note_lost(slice_, graph, events, client)
-        hosts = sorted({h for key in self._pairs for h in key})[:MAX_HOSTS]
+        hosts = sorted(self._hosts)[:MAX_HOSTS]
         columns = {name: nan_rows(len(hosts)) for name in self.SPEC.columns}
         onset = {
             n: np.zeros(len(hosts), dtype=np.int64) for n in ("delay_s", "lost", "outage_s", "episode_lost")
         }
         frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
         rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
-        active = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
-        slow = {k for k, p in active.items() if p.slow_at > self._tick - STICKY}
+        active = self._active(slice_.end_ns)
+        for name in ("outage_s", "outage_fit", "outage_smallest_bytes", *COUNTED):
+            columns[name][:] = 0.0
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
-            self._delays(rows, i, h, inner, pairs, active, slow)
+            self._delays(rows, i, h, inner, pairs, active)
             self._losses(rows, i, h, active, slice_)
         return rows
 
-    def _absorb(self, key: tuple[int, int], i: int, pairs: PairRows, round_s: float, mates: bool) -> None:
-        pair = self._pairs.setdefault(key, _Pair())
-        pair.segments.append(pairs.columns["segments"][i])
-        pair.lost.append(int(pairs.columns["lost"][i]))
-        if not pairs.columns["segments"][i]:
+    def _active(self, end_ns: int) -> _Active:
+        pairs = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
+        slow = {k for k, p in pairs.items() if p.slow_at > self._tick - STICKY}
+        accused = {(min(k), max(k)) for k in slow if pairs[k].witness}
+        recent = any(end_ns - e.last_ns < TOLD_NS for e in self._episodes.values())
+        times = sorted(ts for seen in self._lost_at.values() for ts in seen) if recent else []
+        return _Active(pairs, slow, _by_host(pairs), accused, sum(p.lost for p in pairs.values()), times)
+
+    def _absorb(
+        self, key: tuple[int, int], i: int, pairs: PairRows, values: Mapping[str, list[float]],
+        round_s: float, mates: bool,
+    ) -> None:  # fmt: skip
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = self._pairs[key] = _Pair()
+            self._hosts.update(key)
+        pair.count(int(values["lost"][i]), values["segments"][i])
+        if not values["segments"][i]:
             return
         pair.seen = self._tick
         pair.first_ns = pair.first_ns or int(pairs.onset_ns["transit_s"][i])
-        delay, kind = pairs.columns["transit_p90_s"][i], "transit"
-        if not np.isfinite(delay):
+        delay, kind = values["transit_p90_s"][i], "transit"
+        if not isfinite(delay):
             # A round trip holds the answering host's own time, which between client and server is
             # the application's: such a pair can clear a link that it crosses, never accuse it.
-            delay, kind = pairs.columns["rtt_s" if mates else "rtt_min_s"][i], "rtt"
-            if mates and pairs.columns["rtt_samples"][i] < MIN_RTTS:
+            delay, kind = values["rtt_s" if mates else "rtt_min_s"][i], "rtt"
+            if mates and values["rtt_samples"][i] < MIN_RTTS:
                 delay = float("nan")
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
-        if not np.isfinite(delay) or not np.isfinite(round_s):
+        if not isfinite(delay) or not isfinite(round_s):
             return
-        load = _load(pairs.columns["bytes"][i])
+        load = _load(values["bytes"][i])
         known = self._known_load(key, kind, load)
         usual, scale = self._delay.get((key, kind, known))
         floor = SLOW_SHARE * round_s
-        if np.isfinite(usual):
+        if isfinite(usual):
             common = self._common(key, kind, usual)
             pair.excess_s = delay - min(usual, common)
             pair.always = usual - common > floor
@@ -199,7 +257,7 @@ class Links:
             pair.slow_at = self._tick if pair.slow else pair.slow_at
         # A slow pair teaches the class that it was compared with, which rejects it, not a new one.
         taught = known if pair.slow else load
-        self._delay.learn((key, kind, taught), np.array([delay]), floor / 6.0)
+        self._delay.learn((key, kind, taught), [delay], floor / 6.0)
         if pair.load_known < load and self._delay.size((key, kind, load)) >= LEARN:
             pair.load_known = load
 
@@ -215,7 +273,7 @@ class Links:
     def _least(self, key: tuple[int, int], kind: str) -> float:
         """Return the least usual delay of a pair over its load classes (s), NaN while none is known."""
         known = [self._delay.get((key, kind, n))[0] for n in range(self._pairs[key].load_known + 1)]
-        return min((d for d in known if np.isfinite(d)), default=float("nan"))
+        return min((d for d in known if isfinite(d)), default=float("nan"))
 
     def _common(self, key: tuple[int, int], kind: str, usual: float) -> float:
         """Return what a pair's delay would be if it were like the others (a fault from the start).
@@ -226,12 +284,12 @@ class Links:
             return usual
         if self._sums_at != self._tick:
             self._sums, self._sums_at = self._there_and_back(kind), self._tick
+            # A bad link is on 2 of N pairs' share of all: two thirds with three hosts, half with four.
+            self._sums_low = float(np.quantile(list(self._sums.values()), 0.25)) if self._sums else 0.0
         mine = self._sums.get((min(key), max(key)))
         if mine is None or len(self._sums) < 3:
             return usual
-        # A bad link is on 2 of N pairs' share of all: two thirds with three hosts, half with four.
-        others = float(np.quantile(list(self._sums.values()), 0.25))
-        return usual - max(0.0, mine - others) / 2
+        return usual - max(0.0, mine - self._sums_low) / 2
 
     def _there_and_back(self, kind: str) -> dict[tuple[int, int], float]:
         """Return the usual delay there and back of each pair of hosts (s), as known before this window."""
@@ -239,69 +297,83 @@ class Links:
         for a, b in self._pairs:
             if a < b and (b, a) in self._pairs:
                 total = self._least((a, b), kind) + self._least((b, a), kind)
-                if np.isfinite(total):
+                if isfinite(total):
                     sums[(a, b)] = total
         return sums
 
     def _delays(
         self, rows: FeatureRows, i: int, h: int, inner: dict[tuple[int, int], int], pairs: PairRows,
-        active: dict[tuple[int, int], _Pair], slow: set[tuple[int, int]],
+        active: _Active,
     ) -> None:  # fmt: skip
         c = rows.columns
-        told = {k: p for k, p in active.items() if h in k and p.witness and np.isfinite(p.excess_s)}
-        into = [p.excess_s for k, p in told.items() if k[1] == h]
-        out = [p.excess_s for k, p in told.items() if k[0] == h]
-        if not into and not out:
+        keys = active.of.get(h, [])
+        told = [(k, p.excess_s) for k in keys if (p := active.pairs[k]).witness and isfinite(p.excess_s)]
+        if not told:
             return
-        c["delay_in_s"][i] = np.median(into) if into else np.nan
-        c["delay_out_s"][i] = np.median(out) if out else np.nan
-        c["delay_s"][i] = np.nanmax([c["delay_in_s"][i], c["delay_out_s"][i]])
+        into, out = _middle([e for k, e in told if k[1] == h]), _middle([e for k, e in told if k[0] == h])
+        c["delay_in_s"][i], c["delay_out_s"][i] = into, out
+        c["delay_s"][i] = np.fmax(into, out)
         c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
-        mine = {frozenset(k) for k in active if h in k}
-        hit = {frozenset(k) for k in slow if h in k}
-        everywhere = {frozenset(k) for k in slow if active[k].witness}
-        if not hit & everywhere:
+        slow = [k for k in keys if k in active.slow]
+        mine = {(min(k), max(k)) for k in keys}
+        hit = {(min(k), max(k)) for k in slow}
+        if not hit & active.accused:
             hit = set()
         c["slow_share"][i] = len(hit) / (len(mine) + DOUBT)
-        c["slow_cover"][i] = len(hit & everywhere) / len(everywhere) if everywhere else 0.0
+        c["slow_cover"][i] = len(hit & active.accused) / len(active.accused) if active.accused else 0.0
         c["slow_fit"][i] = c["slow_share"][i] * c["slow_cover"][i]
-        touching = [i for k, i in inner.items() if h in k]
-        c["reordered"][i] = pairs.columns["reordered"][touching].sum()
-        best = max(((active[k].excess_s, inner[k]) for k in hit_pairs(slow, h) if k in inner), default=None)
+        c["reordered"][i] = sum(pairs.columns["reordered"][inner[k]] for k in keys if k in inner)
+        now = ((active.pairs[k].excess_s, inner[k], k) for k in slow if k in inner)
+        best = max((x for x in now if isfinite(x[0])), default=None)
         if best is not None:
             onset, frames = pairs.onset_ns.get("transit_s"), pairs.frames.get("transit_s")
             if onset is not None and frames is not None:
-                pair = next(active[k] for k, at in inner.items() if at == best[1])
+                pair = active.pairs[best[2]]
                 rows.onset_ns["delay_s"][i] = pair.first_ns if pair.always else onset[best[1]]
                 rows.frames["delay_s"][i] = frames[best[1]]
 
     def _note_passed(self, graph: GraphRows, passed: Array, groups: GroupRows) -> None:
         """Remember when each host's link last let something through, and the gaps between."""
+        if not len(passed):
+            return
         lanes = passed[:, 0]
         for end in (lanes % 2, 1 - lanes % 2):
-            hosts = graph.ends[lanes // 2, end]
-            for h in np.unique(hosts):
-                rows = passed[hosts == h]
-                times = np.sort(rows[:, 1])
-                steps = np.diff(times, prepend=self._passed.get(int(h), times[0]))
-                usual = groups.longest_s.get(int(graph.member[h]), float("inf"))
-                for at in np.flatnonzero(steps > OUTAGE_INTERVALS * usual * 1e9):
-                    gap = _Gap(int(times[at] - steps[at]), int(times[at]))
-                    self._gaps.setdefault(int(h), deque(maxlen=8)).append(gap)
-                self._passed[int(h)] = max(int(times[-1]), self._passed.get(int(h), 0))
-                # When a copy of each size last crossed: the sizes in use are few.
-                last = self._sizes.setdefault(int(h), {})
-                order = np.argsort(rows[:, 1], kind="stable")
-                last.update(zip(rows[order, 2].tolist(), rows[order, 1].tolist(), strict=True))
+            host = graph.ends[lanes // 2, end]
+            order = np.lexsort((passed[:, 1], host))
+            host, times = host[order], passed[order, 1]
+            head = np.flatnonzero(_changes(host))
+            steps = np.diff(times, prepend=times[:1])
+            for h, at in zip(host[head].tolist(), head.tolist(), strict=True):
+                steps[at] = times[at] - self._passed.get(h, times[at])
+            usual = [groups.longest_s.get(int(graph.member[h]), float("inf")) for h in host[head]]
+            limit = OUTAGE_INTERVALS * 1e9 * np.repeat(usual, np.diff(np.append(head, len(host))))
+            for at in np.flatnonzero(steps > limit):
+                gap = _Gap(int(times[at] - steps[at]), int(times[at]))
+                self._gaps.setdefault(int(host[at]), deque(maxlen=8)).append(gap)
+            last = np.append(head[1:], len(host)) - 1
+            for h, ts in zip(host[last].tolist(), times[last].tolist(), strict=True):
+                self._passed[h] = max(ts, self._passed.get(h, 0))
+            self._note_sizes(graph.ends[lanes // 2, end], passed)
+
+    def _note_sizes(self, host: Array, passed: Array) -> None:
+        """Remember when a copy of each size last crossed each host's link: the sizes in use are few."""
+        order = np.lexsort((passed[:, 1], passed[:, 2], host))
+        host, size = host[order], passed[order, 2]
+        last = np.append(np.flatnonzero((_changes(host) | _changes(size))[1:]), len(host) - 1)
+        times = passed[order, 1][last].tolist()
+        for h, nbytes, ts in zip(host[last].tolist(), size[last].tolist(), times, strict=True):
+            self._sizes.setdefault(h, {})[nbytes] = ts
 
     def _note_lost(self, slice_: Slice, graph: GraphRows, events: Array, client: Array) -> None:
-        for kind, lane, ts, length in events[:, :4]:
-            if kind != t.E_LOST:
-                continue
+        for lane, ts, length in events[events[:, 0] == t.E_LOST, 1:4].tolist():
             a, b = int(graph.ends[lane // 2, lane % 2]), int(graph.ends[lane // 2, 1 - lane % 2])
             if client[a] or client[b]:
                 continue
-            self._lost_at.setdefault((a, b), deque(maxlen=256)).append(int(ts))
+            if (a, b) not in self._lost_at:
+                self._lost_at[(a, b)] = deque(maxlen=256)
+                for h in (a, b):
+                    self._lost_of.setdefault(h, []).append((a, b))
+            self._lost_at[(a, b)].append(int(ts))
             self._blame_gaps(a, b, int(ts), float(length))
             for h in (a, b):
                 e = self._episodes.setdefault(h, _Episode())
@@ -321,36 +393,30 @@ class Links:
                 else:
                     gap.others_lost += 1
 
-    def _losses(
-        self, rows: FeatureRows, i: int, h: int, active: dict[tuple[int, int], _Pair], slice_: Slice
-    ) -> None:
+    def _losses(self, rows: FeatureRows, i: int, h: int, active: _Active, slice_: Slice) -> None:
         c = rows.columns
-        lost = {k: sum(p.lost) for k, p in active.items()}
-        total = sum(lost.values())
-        into = {k: n for k, n in lost.items() if k[1] == h}
-        out = {k: n for k, n in lost.items() if k[0] == h}
-        n_in, n_out = sum(into.values()), sum(out.values())
+        self._episode(rows, i, h, active, slice_)
+        self._outages(rows, i, h, slice_)
+        if not active.lost:
+            return
+        into = [p for k in active.of.get(h, ()) if k[1] == h and (p := active.pairs[k])]
+        out = [p for k in active.of.get(h, ()) if k[0] == h and (p := active.pairs[k])]
+        n_in, n_out = sum(p.lost for p in into), sum(p.lost for p in out)
         worse = into if n_in >= n_out else out
-        sent = sum(sum(active[k].segments) for k in worse)
+        sent = sum(p.segments for p in worse)
         c["lost"][i] = max(n_in, n_out)
         c["lost_share"][i] = c["lost"][i] / sent if sent else 0.0
         both = n_in + n_out
         # Losses in one direction accuse one side of a pair; in both, the link that all share.
         balance = abs(n_in - n_out) / both if both else 0.0
         explained = c["lost"][i] if balance > 0.6 else both
-        c["lost_fit"][i] = explained / total if total else 0.0
-        c["lost_pairs"][i] = sum(1 for n in worse.values() if n)
+        c["lost_fit"][i] = explained / active.lost
+        c["lost_pairs"][i] = sum(1 for p in worse if p.lost)
         c["lost_pair_share"][i] = c["lost_pairs"][i] / max(len(worse), 1)
         c["lost_direction"][i] = 0.0 if balance <= 0.6 else (1.0 if n_in > n_out else -1.0)
-        times = [
-            ts
-            for k, seen in self._lost_at.items()
-            if h in k
-            for ts in seen
-            if ts > slice_.end_ns - 10**9 - t.DECIDE_NS
-        ]
-        rows.onset_ns["lost"][i] = min(times, default=0)
-        c["outage_s"][i] = c["outage_fit"][i] = c["outage_smallest_bytes"][i] = 0.0
+
+    def _outages(self, rows: FeatureRows, i: int, h: int, slice_: Slice) -> None:
+        c = rows.columns
         for gap in self._gaps.get(h, ()):
             settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS
             if settled and not gap.told and gap.lost_in and gap.lost_out:
@@ -359,13 +425,21 @@ class Links:
                 c["outage_smallest_bytes"][i] = gap.smallest
                 rows.onset_ns["outage_s"][i] = gap.start_ns
             gap.told = gap.told or settled
-        e = self._episodes.get(h)
-        if e is not None and e.lost and slice_.end_ns - e.last_ns < 3 * 10**9:
+
+    def _episode(self, rows: FeatureRows, i: int, h: int, active: _Active, slice_: Slice) -> None:
+        """Describe the losses of the link since they began."""
+        e, c = self._episodes.get(h), rows.columns
+        if e is None or not e.lost:
+            return
+        since = slice_.end_ns - 10**9 - t.DECIDE_NS
+        times = (ts for k in self._lost_of[h] for ts in self._lost_at[k] if ts > since)
+        rows.onset_ns["lost"][i] = min(times, default=0)
+        if slice_.end_ns - e.last_ns < TOLD_NS:
             c["lost_smallest_bytes"][i], c["episode_lost"][i] = e.smallest, e.lost
             sizes = self._sizes.get(h, {})
             c["passed_largest_bytes"][i] = max((n for n, ts in sizes.items() if ts > e.since_ns), default=0)
-            since = sum(1 for seen in self._lost_at.values() for ts in seen if ts >= e.since_ns)
-            c["episode_fit"][i] = e.lost / max(since, e.lost)
+            remembered = len(active.times) - bisect_left(active.times, e.since_ns)
+            c["episode_fit"][i] = e.lost / max(remembered, e.lost)
             rows.onset_ns["episode_lost"][i] = e.since_ns
 
 
@@ -374,9 +448,24 @@ def _load(sent_bytes: float) -> int:
     return int(sent_bytes).bit_length() // 2
 
 
-def hit_pairs(slow: set[tuple[int, int]], host: int) -> list[tuple[int, int]]:
-    """Return the slow pairs that touch a host."""
-    return [k for k in slow if host in k]
+def _by_host(pairs: Iterable[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    out: dict[int, list[tuple[int, int]]] = {}
+    for key in pairs:
+        for h in key:
+            out.setdefault(h, []).append(key)
+    return out
+
+
+def _middle(values: list[float]) -> float:
+    """Return the median, NaN of nothing."""
+    return float(median(values)) if values else float("nan")
+
+
+def _changes(values: Array) -> Array:
+    """Return where a value differs from the one before it: bool (n,), True at the first."""
+    changed = np.ones(len(values), dtype=np.bool_)
+    changed[1:] = values[1:] != values[:-1]
+    return changed
 
 
 FEATURE = Links

@@ -41,15 +41,26 @@ C_RTT, C_TRANSIT = np.int64(0), np.int64(1)
 
 # Columns of the lane state.
 L_NEXT, L_UNA, L_SLOT, L_HEAD, L_RNEXT, L_HOLE_LO, L_HOLE_HI, L_HOLE_TS, L_HOLE_ID = range(9)
-L_ZERO_SINCE, L_PEAK, L_SHRINK, L_COLUMNS = 9, 10, 11, 12
+L_ZERO_SINCE, L_PEAK, L_SHRINK, L_TAIL, L_AHEAD, L_EXPECTED, L_SEEN, L_COLUMNS = range(9, 17)
+# L_TAIL: number (as L_HEAD counts) of the oldest copy that is not known to be acknowledged. L_AHEAD: copies
+# in the ring that only the receiver's tap has shown. L_EXPECTED: ring index of the copy that is due there
+# next. L_SEEN: last slice in which the lane was touched.
 
 
 @inner
-def find_copy(ring: Array, slot: int, seq: int, end: int, ipid: int, sent: bool) -> int:
+def find_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, sent: bool) -> int:
     """Return the ring index of this copy as the other tap saw it alone, or -1.
 
     sent: a copy that the receiver's tap saw and the sender's did not yet is looked for.
     """
+    slot = lane[L_SLOT]
+    if sent:
+        if lane[L_AHEAD] == 0:
+            return -1
+    elif ipid != 0:  # an id tells copies apart, so the first that fits is the only one
+        row = ring[slot, lane[L_EXPECTED]]
+        if row[END] == end and row[SEQ] == seq and row[IPID] == ipid and row[TS_R] == 0 and row[TS_S] != 0:
+            return int(lane[L_EXPECTED])
     for k in range(RING):
         row = ring[slot, k]
         mine, other = (row[TS_S], row[TS_R]) if sent else (row[TS_R], row[TS_S])
@@ -62,8 +73,10 @@ def find_copy(ring: Array, slot: int, seq: int, end: int, ipid: int, sent: bool)
 def push_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, frame: int, length: int) -> int:
     """Remember a copy in the lane's ring, over the oldest one; returns its index."""
     k = int(lane[L_HEAD]) % RING
-    lane[L_HEAD] = k + 1
+    lane[L_HEAD] += 1
     row = ring[lane[L_SLOT], k]
+    if row[TS_R] != 0 and row[TS_S] == 0:
+        lane[L_AHEAD] -= 1
     row[:] = 0
     row[SEQ] = seq
     row[END] = end
@@ -112,9 +125,11 @@ def on_sent(
     k = -1
     if lane[L_SLOT] >= 0:
         if separate:
-            k = find_copy(ring, lane[L_SLOT], seq, end, ipid, True)
+            k = find_copy(ring, lane, seq, end, ipid, True)
         if k < 0:
             k = push_copy(ring, lane, seq, end, ipid, frame, length)
+        else:
+            lane[L_AHEAD] -= 1
         ring[lane[L_SLOT], k, TS_S] = ts
         ring[lane[L_SLOT], k, FRAME] = frame | (tap << 48)
     if first or serial32(end, lane[L_NEXT]) > 0:
@@ -149,13 +164,15 @@ def on_received(
     transit = -1
     resent = False
     if separate and lane[L_SLOT] >= 0:
-        k = find_copy(ring, lane[L_SLOT], seq, end, ipid, False)
+        k = find_copy(ring, lane, seq, end, ipid, False)
         if k >= 0:
             transit = ts - ring[lane[L_SLOT], k, TS_S]
             resent = (ring[lane[L_SLOT], k, STATE] & IS_COPY) != 0
         else:
             k = push_copy(ring, lane, seq, end, ipid, frame, length)
+            lane[L_AHEAD] += 1
         ring[lane[L_SLOT], k, TS_R] = ts
+        lane[L_EXPECTED] = (k + 1) % RING
     if lane[L_RNEXT] < 0:
         lane[L_RNEXT] = end
         return transit, 0
@@ -196,8 +213,12 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
     slot = lane[L_SLOT]
     if slot < 0:
         return -1, 0, 0, 0
-    for k in range(RING):
-        row = ring[slot, k]
+    tail = max(lane[L_TAIL], lane[L_HEAD] - RING)
+    while tail < lane[L_HEAD] and serial32(ring[slot, tail % RING, END], una) <= 0:
+        tail += 1
+    lane[L_TAIL] = tail
+    for n in range(tail, lane[L_HEAD]):
+        row = ring[slot, n % RING]
         if row[TS_S] == 0 or serial32(row[END], ack) > 0 or serial32(row[END], una) <= 0:
             continue
         count += 1
@@ -206,6 +227,47 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
     if best < 0:
         return -1, 0, 0, 0
     return ts - best, 1 if payload == 0 and count < 2 else 0, frame, length
+
+
+@njit
+def gather(
+    packets: tuple[Array, ...], proto: Array, fault: Array, vantage: Array, lanes: Array, acc: Array,
+    tick: int, slots: Array, cols: Array, touched: Array,
+) -> tuple[int, int]:
+    """Sort out the packets of a slice; return how many rows of `cols` and of `touched` were filled.
+
+    packets: the columns of SCANNED (features/transport), each of shape (n,). TCP rows without a fault go
+    to cols int64 (n, 14); the lanes that the sender's tap saw go to touched int64 (n,), each once; UDP
+    is counted in `acc`. A lane with data gets a slot while there are any: slots int64 (2,): given out,
+    limit.
+    """  # fmt: skip
+    ts, tap, frame, flows, ways, payload, seq, ack, flags, window, sack_lo, sack_hi, ip_id, ecn = packets
+    rows = marked = 0
+    for i in range(len(ts)):
+        flow, way = np.int64(flows[i]), np.int64(ways[i])
+        if flow == 0:
+            continue
+        lane_id = 2 * flow + way
+        lane = lanes[lane_id]
+        if vantage[flow, way] == tap[i]:
+            if lane[L_SEEN] != tick:
+                lane[L_SEEN] = tick
+                touched[marked] = lane_id
+                marked += 1
+            if proto[i] == 17:
+                acc[lane_id, A_PACKETS] += 1
+                acc[lane_id, A_BYTES] += payload[i]
+        if proto[i] != 6 or fault[i] != 0:
+            continue
+        if payload[i] > 0 and lane[L_SLOT] < 0 and slots[0] < slots[1]:
+            lane[L_SLOT] = slots[0]
+            slots[0] += 1
+        row = cols[rows]
+        rows += 1
+        row[0], row[1], row[2], row[3], row[4] = ts[i], tap[i], frame[i], flow, way
+        row[5], row[6], row[7], row[8], row[9] = payload[i], seq[i], ack[i], flags[i], window[i]
+        row[10], row[11], row[12], row[13] = sack_lo[i], sack_hi[i], ip_id[i], ecn[i]
+    return rows, marked
 
 
 @njit
