@@ -324,7 +324,7 @@ class Links:
         c["slow_fit"][i] = c["slow_share"][i] * c["slow_cover"][i]
         c["reordered"][i] = sum(pairs.columns["reordered"][inner[k]] for k in keys if k in inner)
         now = ((active.pairs[k].excess_s, inner[k], k) for k in slow if k in inner)
-        best = max((x for x in now if isfinite(x[0])), default=None)
+        best = max(now, key=lambda x: (isfinite(x[0]), x), default=None)
         if best is not None:
             onset, frames = pairs.onset_ns.get("transit_s"), pairs.frames.get("transit_s")
             if onset is not None and frames is not None:

@@ -231,8 +231,16 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
 
 @njit
 def gather(
-    packets: tuple[Array, ...], proto: Array, fault: Array, vantage: Array, lanes: Array, acc: Array,
-    tick: int, slots: Array, cols: Array, touched: Array,
+    packets: tuple[Array, ...],
+    proto: Array,
+    fault: Array,
+    vantage: Array,
+    lanes: Array,
+    acc: Array,
+    tick: int,
+    slots: Array,
+    cols: Array,
+    touched: Array,
 ) -> tuple[int, int]:
     """Sort out the packets of a slice; return how many rows of `cols` and of `touched` were filled.
 
