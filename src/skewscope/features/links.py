@@ -347,9 +347,9 @@ class Links:
                 steps[at] = times[at] - self._passed.get(h, times[at])
             usual = [groups.longest_s.get(int(graph.member[h]), float("inf")) for h in host[head]]
             limit = OUTAGE_INTERVALS * 1e9 * np.repeat(usual, np.diff(np.append(head, len(host))))
-            for at in np.flatnonzero(steps > limit):
-                gap = _Gap(int(times[at] - steps[at]), int(times[at]))
-                self._gaps.setdefault(int(host[at]), deque(maxlen=8)).append(gap)
+            for row in np.flatnonzero(steps > limit):
+                gap = _Gap(int(times[row] - steps[row]), int(times[row]))
+                self._gaps.setdefault(int(host[row]), deque(maxlen=8)).append(gap)
             last = np.append(head[1:], len(host)) - 1
             for h, ts in zip(host[last].tolist(), times[last].tolist(), strict=True):
                 self._passed[h] = max(ts, self._passed.get(h, 0))
@@ -399,8 +399,8 @@ class Links:
         self._outages(rows, i, h, slice_)
         if not active.lost:
             return
-        into = [p for k in active.of.get(h, ()) if k[1] == h and (p := active.pairs[k])]
-        out = [p for k in active.of.get(h, ()) if k[0] == h and (p := active.pairs[k])]
+        into = [active.pairs[k] for k in active.of.get(h, ()) if k[1] == h]
+        out = [active.pairs[k] for k in active.of.get(h, ()) if k[0] == h]
         n_in, n_out = sum(p.lost for p in into), sum(p.lost for p in out)
         worse = into if n_in >= n_out else out
         sent = sum(p.segments for p in worse)
