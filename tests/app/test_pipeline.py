@@ -1,9 +1,15 @@
 """The composition: from files to a report, with damaged files, an interrupt and progress."""
 
+import contextlib
+import threading
+
 import numpy as np
 import pytest
 
+from bench import mirror
+from skewscope.app import pipeline
 from skewscope.app.pipeline import run, tables
+from skewscope.app.render import json
 from skewscope.core.scenario import Scenario, Workload
 from skewscope.lab.synth import write
 from skewscope.sources.captures import CaptureError
@@ -78,6 +84,39 @@ def test_progress_grows_to_the_whole(folder):
 def test_a_stop_ends_the_reading_and_the_report_says_so(folder):
     made = run(sorted(folder.glob("*.pcap")), stop=lambda: True)
     assert made.interrupted
+
+
+def test_reading_ahead_changes_nothing(folder, report, monkeypatch):
+    """Taps that share one directory of ids give the same ids and report, whichever thread is faster."""
+    files = sorted(folder.glob("*.pcap"))
+    monkeypatch.setattr(pipeline, "Ahead", lambda source, depth: contextlib.nullcontext(source))
+    in_turn = json.dumps(run(files))
+    monkeypatch.undo()
+    for depth in (1, 64):
+        monkeypatch.setattr(pipeline, "DEPTH", depth)
+        assert json.dumps(run(files)) == in_turn
+    assert json.dumps(report) == in_turn
+
+
+def test_the_first_incident_is_told_before_the_end(tmp_path):
+    mirror.write(tmp_path / "long.pcap", copies=1, repeats=4)
+    told = []
+    made = run([tmp_path / "long.pcap"], first=lambda incident, share: told.append((incident, share)))
+    ((incident, share),) = told
+    assert incident.condition in {f.condition for i in made.incidents for f in i.findings}
+    assert 0.0 < share < 1.0
+    assert incident.detected_ns < made.span_ns[0] + 0.5 * (made.span_ns[1] - made.span_ns[0])
+
+
+def test_an_error_while_reading_is_raised_and_leaves_no_thread(folder, monkeypatch):
+    def broken(self):
+        raise ArithmeticError("a defect")
+        yield
+
+    monkeypatch.setattr(pipeline.Capture, "batches", broken)
+    with pytest.raises(ArithmeticError, match="a defect"):
+        run(sorted(folder.glob("*.pcap")))
+    assert [t for t in threading.enumerate() if t.name == "skewscope-reader"] == []
 
 
 def test_the_order_of_files_does_not_matter(folder, report):

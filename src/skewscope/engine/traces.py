@@ -57,9 +57,7 @@ class Traces:
             self._halve(limit)
 
     def _learn(self, places: Array, most: int) -> None:
-        for place in places.tolist():
-            if len(self._rows) >= most:
-                return
+        for place in places[: max(0, most - len(self._rows))].tolist():
             self._at[place] = self._rows[self._keys[place]] = len(self._rows)
         size = len(self._rows)
         self._length, self._held = grow(self._length, size, 0), grow(self._held, size, 0)

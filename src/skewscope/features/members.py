@@ -189,10 +189,10 @@ class Members:
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
         alone = np.zeros(n, dtype=np.bool_)
         beyond_peers(r.start, r.entry, busy, excess, wait, alone)
-        ends = np.append(r.start[1:], n)
+        after = np.append(r.start[1:], n)
         for row in np.flatnonzero(alone).tolist():
             excess[row] = self._against_past(r, row, float(busy[row]))
-            lo, hi = r.start[r.start <= row][-1], ends[ends > row][0]
+            lo, hi = r.start[r.start <= row][-1], after[after > row][0]
             peers = np.append(own[lo:row], own[row + 1 : hi])
             peers = peers[np.isfinite(peers)]
             peers_own[row] = np.median(peers) if len(peers) else np.nan
