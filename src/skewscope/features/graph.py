@@ -90,8 +90,9 @@ class Graph:
         self._member = np.zeros(0, dtype=np.int32)
         self._groups: dict[int, list[int]] = {}
         self._opaque = np.zeros(0, dtype=np.bool_)
-        self._data = np.zeros((0, 2), dtype=np.int64)
+        self._data = np.zeros((0, 2), dtype=np.int32)
         self._since_ns = 0
+        self._waited = False
         self._serves = np.zeros(0, dtype=np.bool_)
         self._asks = np.zeros(0, dtype=np.bool_)
         self._framed = np.zeros(0, dtype=np.bool_)
@@ -210,10 +211,11 @@ class Graph:
         np.add.at(self._data, (flow[rows], way[rows]), 1)
         if slice_.end_ns - self._since_ns < WAIT_NS:
             return
-        low, high = self._data.min(axis=1), self._data.max(axis=1)
-        busy = np.flatnonzero(
-            (low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[: len(low)]
-        )
+        # Only what was seen now has changed; the first time, what came before counts as well.
+        flows = np.unique(flow[rows]) if self._waited else np.arange(len(self._data))
+        self._waited = True
+        low, high = self._data[flows].min(axis=1), self._data[flows].max(axis=1)
+        busy = flows[(low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[flows]]
         inner = ~(self._asks & ~self._serves & (self._member < 0))
         a, b = self._ends[busy, 0], self._ends[busy, 1]
         unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from math import isfinite
-from statistics import median
 from typing import cast
 
 import numpy as np
@@ -22,11 +20,19 @@ from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
+from skewscope.features.link_state import (
+    RECENT,
+    Active,
+    Episode,
+    Gap,
+    Pair,
+    by_host,
+    changes,
+    load_class,
+    middle,
+)
 from skewscope.features.reference import LEARN, Reference
 from skewscope.features.transport import PairRows
-
-RECENT = 10
-"""Slices (1 s) over which losses of a pair are counted together: retransmission timers are 0.2 s."""
 
 SLOW_SHARE = 0.02
 """A pair is slow when its delay grew by this share of the group's usual time per round. A ring of N
@@ -59,75 +65,6 @@ USED = ("bytes", "segments", "lost", "transit_p90_s", "rtt_s", "rtt_min_s", "rtt
 
 COUNTED = ("lost", "lost_share", "lost_fit", "lost_pairs", "lost_pair_share", "lost_direction")
 """Columns that are zero while nothing is lost."""
-
-
-@dataclass
-class _Pair:
-    """What is remembered of a directed pair."""
-
-    counts: deque[tuple[int, float]] = field(default_factory=deque)
-    """(lost copies, segments) of the last RECENT windows in which the pair was seen."""
-    lost: int = 0
-    segments: float = 0.0
-    """Their sums."""
-    excess_s: float = float("nan")
-    load_known: int = -1
-    first_ns: int = 0
-    always: bool = False
-    """Slow against the other pairs ever since it was first seen."""
-    slow: bool = False
-    slow_at: int = -(10**9)
-    witness: bool = False
-    """Delay is known from tap to tap, or within a group: it may accuse a link, not only clear it."""
-    seen: int = -(10**9)
-
-    def count(self, lost: int, segments: float) -> None:
-        """Take the counts of one window."""
-        self.counts.append((lost, segments))
-        self.lost, self.segments = self.lost + lost, self.segments + segments
-        if len(self.counts) > RECENT:
-            old_lost, old_segments = self.counts.popleft()
-            self.lost, self.segments = self.lost - old_lost, self.segments - old_segments
-
-
-@dataclass
-class _Active:
-    """The pairs that were seen lately, by host, and what is asked of all of them together."""
-
-    pairs: dict[tuple[int, int], _Pair]
-    slow: set[tuple[int, int]]
-    of: dict[int, list[tuple[int, int]]]
-    """Pairs that touch a host."""
-    accused: set[tuple[int, int]]
-    """The slow ones of which the delay is witnessed, without regard to direction."""
-    lost: int
-    """Copies lost on all of them."""
-    times: list[int]
-    """When any copy remembered was lost, ascending; none while no losses are described."""
-
-
-@dataclass
-class _Episode:
-    """Lost copies of one host since its link last looked whole."""
-
-    since_ns: int = 0
-    smallest: float = float("inf")
-    lost: int = 0
-    last_ns: int = 0
-
-
-@dataclass
-class _Gap:
-    """A time in which nothing was seen to cross one host's link."""
-
-    start_ns: int
-    end_ns: int
-    lost_in: bool = False
-    lost_out: bool = False
-    lost: int = 0
-    others_lost: int = 0
-    smallest: float = float("inf")
-    told: bool = False
 
 
 class Links:
@@ -168,12 +105,12 @@ class Links:
     NEEDS: Sequence[str] = ("host", "pair", "group")
 
     def __init__(self) -> None:
-        self._pairs: dict[tuple[int, int], _Pair] = {}
+        self._pairs: dict[tuple[int, int], Pair] = {}
         self._delay = Reference()
-        self._episodes: dict[int, _Episode] = {}
+        self._episodes: dict[int, Episode] = {}
         self._passed: dict[int, int] = {}
         self._sizes: dict[int, dict[int, int]] = {}
-        self._gaps: dict[int, deque[_Gap]] = {}
+        self._gaps: dict[int, deque[Gap]] = {}
         self._sums: dict[tuple[int, int], float] = {}
         self._sums_at = -1
         self._sums_low = 0.0
@@ -214,13 +151,13 @@ class Links:
             self._losses(rows, i, h, active, slice_)
         return rows
 
-    def _active(self, end_ns: int) -> _Active:
+    def _active(self, end_ns: int) -> Active:
         pairs = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
         slow = {k for k, p in pairs.items() if p.slow_at > self._tick - STICKY}
         accused = {(min(k), max(k)) for k in slow if pairs[k].witness}
         recent = any(end_ns - e.last_ns < TOLD_NS for e in self._episodes.values())
         times = sorted(ts for seen in self._lost_at.values() for ts in seen) if recent else []
-        return _Active(pairs, slow, _by_host(pairs), accused, sum(p.lost for p in pairs.values()), times)
+        return Active(pairs, slow, by_host(pairs), accused, sum(p.lost for p in pairs.values()), times)
 
     def _absorb(
         self, key: tuple[int, int], i: int, pairs: PairRows, values: Mapping[str, list[float]],
@@ -228,7 +165,7 @@ class Links:
     ) -> None:  # fmt: skip
         pair = self._pairs.get(key)
         if pair is None:
-            pair = self._pairs[key] = _Pair()
+            pair = self._pairs[key] = Pair()
             self._hosts.update(key)
         pair.count(int(values["lost"][i]), values["segments"][i])
         if not values["segments"][i]:
@@ -245,7 +182,7 @@ class Links:
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
         if not isfinite(delay) or not isfinite(round_s):
             return
-        load = _load(values["bytes"][i])
+        load = load_class(values["bytes"][i])
         known = self._known_load(key, kind, load)
         usual, scale = self._delay.get((key, kind, known))
         floor = SLOW_SHARE * round_s
@@ -303,14 +240,14 @@ class Links:
 
     def _delays(
         self, rows: FeatureRows, i: int, h: int, inner: dict[tuple[int, int], int], pairs: PairRows,
-        active: _Active,
+        active: Active,
     ) -> None:  # fmt: skip
         c = rows.columns
         keys = active.of.get(h, [])
         told = [(k, p.excess_s) for k in keys if (p := active.pairs[k]).witness and isfinite(p.excess_s)]
         if not told:
             return
-        into, out = _middle([e for k, e in told if k[1] == h]), _middle([e for k, e in told if k[0] == h])
+        into, out = middle([e for k, e in told if k[1] == h]), middle([e for k, e in told if k[0] == h])
         c["delay_in_s"][i], c["delay_out_s"][i] = into, out
         c["delay_s"][i] = np.fmax(into, out)
         c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
@@ -341,14 +278,14 @@ class Links:
             host = graph.ends[lanes // 2, end]
             order = np.lexsort((passed[:, 1], host))
             host, times = host[order], passed[order, 1]
-            head = np.flatnonzero(_changes(host))
+            head = np.flatnonzero(changes(host))
             steps = np.diff(times, prepend=times[:1])
             for h, at in zip(host[head].tolist(), head.tolist(), strict=True):
                 steps[at] = times[at] - self._passed.get(h, times[at])
             usual = [groups.longest_s.get(int(graph.member[h]), float("inf")) for h in host[head]]
             limit = OUTAGE_INTERVALS * 1e9 * np.repeat(usual, np.diff(np.append(head, len(host))))
             for row in np.flatnonzero(steps > limit):
-                gap = _Gap(int(times[row] - steps[row]), int(times[row]))
+                gap = Gap(int(times[row] - steps[row]), int(times[row]))
                 self._gaps.setdefault(int(host[row]), deque(maxlen=8)).append(gap)
             last = np.append(head[1:], len(host)) - 1
             for h, ts in zip(host[last].tolist(), times[last].tolist(), strict=True):
@@ -359,7 +296,7 @@ class Links:
         """Remember when a copy of each size last crossed each host's link: the sizes in use are few."""
         order = np.lexsort((passed[:, 1], passed[:, 2], host))
         host, size = host[order], passed[order, 2]
-        last = np.append(np.flatnonzero((_changes(host) | _changes(size))[1:]), len(host) - 1)
+        last = np.append(np.flatnonzero((changes(host) | changes(size))[1:]), len(host) - 1)
         times = passed[order, 1][last].tolist()
         for h, nbytes, ts in zip(host[last].tolist(), size[last].tolist(), times, strict=True):
             self._sizes.setdefault(h, {})[nbytes] = ts
@@ -376,9 +313,9 @@ class Links:
             self._lost_at[(a, b)].append(int(ts))
             self._blame_gaps(a, b, int(ts), float(length))
             for h in (a, b):
-                e = self._episodes.setdefault(h, _Episode())
+                e = self._episodes.setdefault(h, Episode())
                 if slice_.end_ns - e.last_ns > RECENT * (slice_.end_ns - slice_.start_ns) * 3:
-                    self._episodes[h] = e = _Episode(since_ns=int(ts))
+                    self._episodes[h] = e = Episode(since_ns=int(ts))
                 e.smallest, e.last_ns, e.lost = min(e.smallest, float(length)), slice_.end_ns, e.lost + 1
 
     def _blame_gaps(self, a: int, b: int, ts: int, length: float) -> None:
@@ -393,7 +330,7 @@ class Links:
                 else:
                     gap.others_lost += 1
 
-    def _losses(self, rows: FeatureRows, i: int, h: int, active: _Active, slice_: Slice) -> None:
+    def _losses(self, rows: FeatureRows, i: int, h: int, active: Active, slice_: Slice) -> None:
         c = rows.columns
         self._episode(rows, i, h, active, slice_)
         self._outages(rows, i, h, slice_)
@@ -426,7 +363,7 @@ class Links:
                 rows.onset_ns["outage_s"][i] = gap.start_ns
             gap.told = gap.told or settled
 
-    def _episode(self, rows: FeatureRows, i: int, h: int, active: _Active, slice_: Slice) -> None:
+    def _episode(self, rows: FeatureRows, i: int, h: int, active: Active, slice_: Slice) -> None:
         """Describe the losses of the link since they began."""
         e, c = self._episodes.get(h), rows.columns
         if e is None or not e.lost:
@@ -441,31 +378,6 @@ class Links:
             remembered = len(active.times) - bisect_left(active.times, e.since_ns)
             c["episode_fit"][i] = e.lost / max(remembered, e.lost)
             rows.onset_ns["episode_lost"][i] = e.since_ns
-
-
-def _load(sent_bytes: float) -> int:
-    """Return the class of a pair's load in a window: powers of four of its bytes."""
-    return int(sent_bytes).bit_length() // 2
-
-
-def _by_host(pairs: Iterable[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
-    out: dict[int, list[tuple[int, int]]] = {}
-    for key in pairs:
-        for h in key:
-            out.setdefault(h, []).append(key)
-    return out
-
-
-def _middle(values: list[float]) -> float:
-    """Return the median, NaN of nothing."""
-    return float(median(values)) if values else float("nan")
-
-
-def _changes(values: Array) -> Array:
-    """Return where a value differs from the one before it: bool (n,), True at the first."""
-    changed = np.ones(len(values), dtype=np.bool_)
-    changed[1:] = values[1:] != values[:-1]
-    return changed
 
 
 FEATURE = Links

@@ -96,11 +96,11 @@ class RequestLog:
         comes with the first token; set by who knows the endpoint's pace, inf while unknown."""
         self._free = list(range(255, -1, -1))
         self._retired: Array = _none()
-        self._current = np.zeros(0, dtype=np.int64)
+        self._current = np.zeros(0, dtype=np.int32)
         self._server = np.zeros(0, dtype=np.int8)
-        self._endpoint = np.zeros(0, dtype=np.int64)
-        self._client = np.zeros(0, dtype=np.int64)
-        self._client_port = np.zeros(0, dtype=np.int64)
+        self._endpoint = np.zeros(0, dtype=np.int32)
+        self._client = np.zeros(0, dtype=np.int32)
+        self._client_port = np.zeros(0, dtype=np.int32)
         self._turn = np.zeros(0, dtype=np.int8)
         self._endpoint_ids: dict[tuple[int, int], int] = {}
 

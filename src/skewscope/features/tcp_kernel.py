@@ -41,10 +41,10 @@ C_RTT, C_TRANSIT = np.int64(0), np.int64(1)
 
 # Columns of the lane state.
 L_NEXT, L_UNA, L_SLOT, L_HEAD, L_RNEXT, L_HOLE_LO, L_HOLE_HI, L_HOLE_TS, L_HOLE_ID = range(9)
-L_ZERO_SINCE, L_PEAK, L_SHRINK, L_TAIL, L_AHEAD, L_EXPECTED, L_SEEN, L_COLUMNS = range(9, 17)
+L_ZERO_SINCE, L_PEAK, L_SHRINK, L_TAIL, L_AHEAD, L_EXPECTED, L_COLUMNS = range(9, 16)
 # L_TAIL: number (as L_HEAD counts) of the oldest copy that is not known to be acknowledged. L_AHEAD: copies
 # in the ring that only the receiver's tap has shown. L_EXPECTED: ring index of the copy that is due there
-# next. L_SEEN: last slice in which the lane was touched.
+# next.
 
 
 @inner
@@ -230,55 +230,6 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
 
 
 @njit
-def gather(
-    packets: tuple[Array, ...],
-    proto: Array,
-    fault: Array,
-    vantage: Array,
-    lanes: Array,
-    acc: Array,
-    tick: int,
-    slots: Array,
-    cols: Array,
-    touched: Array,
-) -> tuple[int, int]:
-    """Sort out the packets of a slice; return how many rows of `cols` and of `touched` were filled.
-
-    packets: the columns of SCANNED (features/transport), each of shape (n,). TCP rows without a fault go
-    to cols int64 (n, 14); the lanes that the sender's tap saw go to touched int64 (n,), each once; UDP
-    is counted in `acc`. A lane with data gets a slot while there are any: slots int64 (2,): given out,
-    limit.
-    """  # fmt: skip
-    ts, tap, frame, flows, ways, payload, seq, ack, flags, window, sack_lo, sack_hi, ip_id, ecn = packets
-    rows = marked = 0
-    for i in range(len(ts)):
-        flow, way = np.int64(flows[i]), np.int64(ways[i])
-        if flow == 0:
-            continue
-        lane_id = 2 * flow + way
-        lane = lanes[lane_id]
-        if vantage[flow, way] == tap[i]:
-            if lane[L_SEEN] != tick:
-                lane[L_SEEN] = tick
-                touched[marked] = lane_id
-                marked += 1
-            if proto[i] == 17:
-                acc[lane_id, A_PACKETS] += 1
-                acc[lane_id, A_BYTES] += payload[i]
-        if proto[i] != 6 or fault[i] != 0:
-            continue
-        if payload[i] > 0 and lane[L_SLOT] < 0 and slots[0] < slots[1]:
-            lane[L_SLOT] = slots[0]
-            slots[0] += 1
-        row = cols[rows]
-        rows += 1
-        row[0], row[1], row[2], row[3], row[4] = ts[i], tap[i], frame[i], flow, way
-        row[5], row[6], row[7], row[8], row[9] = payload[i], seq[i], ack[i], flags[i], window[i]
-        row[10], row[11], row[12], row[13] = sack_lo[i], sack_hi[i], ip_id[i], ecn[i]
-    return rows, marked
-
-
-@njit
 def scan(
     cols: Array,
     vantage: Array,
@@ -293,22 +244,22 @@ def scan(
 ) -> None:
     """Absorb the TCP packets of a slice.
 
-    cols int64 (n, 14): ts, tap, frame, flow, way, payload, seq, ack, flags, window, sack lo, sack hi,
-    ip id, ecn. vantage int32 (flows, 2). lanes int64 (lanes, L_COLUMNS), ring int64
-    (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs: rtt int64 (n, 5): lane, ns, ts, frame,
-    payload bytes << 1 | delayed; transit int64 (n, 5): lane, ns, ts, frame, length; events int64 (m, 6):
-    kind, lane, ts, length, frame, 0; pending: see tcp_fate. counts int64 (4,): rows used in rtt,
-    transit, events, pending.
+    cols int64 (n, 15): ts, tap, frame, flow, way, payload, seq, ack, flags, window, sack lo, sack hi,
+    ip id, ecn, place: lanes 2 * place + way hold the flow's state. vantage int32 (flows, 2). lanes int64
+    (lanes, L_COLUMNS), ring int64 (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs, in which a lane
+    is 2 * flow + way: rtt int64 (n, 5): lane, ns, ts, frame, payload bytes << 1 | delayed; transit int64
+    (n, 5): lane, ns, ts, frame, length; events int64 (m, 6): kind, lane, ts, length, frame, 0; pending:
+    see tcp_fate. counts int64 (4,): rows used in rtt, transit, events, pending.
     """
     for i in range(len(cols)):
         ts, tap, frame, flow, way = cols[i, 0], cols[i, 1], cols[i, 2], cols[i, 3], cols[i, 4]
         payload, seq, flags = cols[i, 5], cols[i, 6], cols[i, 8]
         sender_tap, receiver_tap = vantage[flow, way], vantage[flow, 1 - way]
         separate, where = sender_tap != receiver_tap, frame | (tap << 48)
-        lane_id, back_id = flow * 2 + way, flow * 2 + 1 - way
-        lane = lanes[lane_id]
+        lane_id, at, back = flow * 2 + way, cols[i, 14] * 2 + way, cols[i, 14] * 2 + 1 - way
+        lane = lanes[at]
         if tap == sender_tap:
-            _count_sent(lane, acc[lane_id], cols[i])
+            _count_sent(lane, acc[at], cols[i])
         span = payload + (flags & 1) + ((flags >> 1) & 1)
         end = (seq + span) & 0xFFFFFFFF
         if flags & 2:
@@ -318,13 +269,13 @@ def scan(
         if span > 0 and flags & 4 == 0:
             if tap == sender_tap:
                 again, k = on_sent(
-                    ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, tap, payload, separate
+                    ring, lane, acc[at], ts, seq, end, cols[i, 12], frame, tap, payload, separate
                 )
                 if again and lane[L_ZERO_SINCE] == 0:
                     _note_resent(ring, lane, lane_id, k, ts, payload, where, events, pending, counts)
             if tap == receiver_tap:
                 took, late = on_received(
-                    ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, payload, separate
+                    ring, lane, acc[at], ts, seq, end, cols[i, 12], frame, payload, separate
                 )
                 if separate:
                     arrived(pending, counts[3], lane_id, seq, end, cols[i, 12])
@@ -332,13 +283,15 @@ def scan(
                     _row5(transit, counts, C_TRANSIT, lane_id, took, ts, where, payload)
                 if late:
                     if late == 1:
-                        acc[lane_id, A_REORDERED] += 1
+                        acc[at, A_REORDERED] += 1
                         event(events, counts, E_REORDERED, lane_id, ts, payload, where)
                     elif not separate:
                         event(events, counts, E_LOST, lane_id, ts, payload, where)
         # This packet acknowledges the other direction's data; that sender's tap must have seen it.
         if flags & 16 and tap == vantage[flow, 1 - way]:
-            _acknowledge(cols[i], lanes[back_id], back_id, ring, acc, rtt, pending, events, counts)
+            _acknowledge(
+                cols[i], lanes[back], flow * 2 + 1 - way, ring, acc[back], rtt, pending, events, counts
+            )
 
 
 @inner
@@ -405,7 +358,7 @@ def _acknowledge(
         elif lane[L_SHRINK] == 0:
             lane[L_SHRINK] = ts
     if window == 0 and flags & 2 == 0:
-        acc[lane_id, A_ZERO] += 1
+        acc[A_ZERO] += 1
         if lane[L_ZERO_SINCE] == 0:
             lane[L_ZERO_SINCE] = ts
             since = lane[L_SHRINK] if lane[L_SHRINK] else ts
@@ -424,4 +377,4 @@ def _acknowledge(
             _row5(rtt, counts, C_RTT, lane_id, took, ts, frame, (length << 1) | delayed)
         lane[L_UNA] = ack
     elif ack == una and payload == 0 and flags & 7 == 0 and lane[L_NEXT] >= 0:
-        acc[lane_id, A_DUPACKS] += 1 if serial32(lane[L_NEXT], ack) > 0 else 0
+        acc[A_DUPACKS] += 1 if serial32(lane[L_NEXT], ack) > 0 else 0

@@ -9,18 +9,11 @@ from typing import cast
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
-from skewscope.core.tables import Array, Table
+from skewscope.core.tables import Array
 from skewscope.features import tcp_fate as fate
 from skewscope.features import tcp_kernel as k
 from skewscope.features.graph import GraphRows, grow
-
-MAX_SLOTS = 1 << 14
-"""Lanes whose copies are remembered (64 MiB); further lanes are counted without round trips."""
-
-SCANNED = (
-    "ts_ns", "tap", "frame", "flow", "way", "payload_bytes", "seq", "ack", "flags", "window",
-    "sack_lo", "sack_hi", "ip_id", "ecn",
-)  # fmt: skip
+from skewscope.features.tcp_lanes import Lanes
 
 
 @dataclass
@@ -77,11 +70,7 @@ class Transport:
     NEEDS: Sequence[str] = ("host",)
 
     def __init__(self) -> None:
-        self._lanes = np.zeros((0, k.L_COLUMNS), dtype=np.int64)
-        self._acc = np.zeros((0, k.A_COLUMNS), dtype=np.int64)
-        self._ring = np.zeros((256, k.RING, 8), dtype=np.int64)
-        self._slots = np.array([0, MAX_SLOTS], dtype=np.int64)
-        self._tick = 0
+        self._lanes = Lanes()
         self._pending = np.zeros((1024, 9), dtype=np.int64)
         self._pending_count = 0
         self._tap_last = np.zeros(0, dtype=np.int64)
@@ -91,35 +80,13 @@ class Transport:
         """Absorb one slice."""
         graph = cast(GraphRows, others["host"])
         packets = slice_.tables["packets"]
-        self._reserve(slice_)
-        cols, touched = self._gather(packets, graph)
-        rtt, transit, events = self._scan(slice_, cols, graph)
-        return self._rows(slice_, touched, graph, rtt, transit, events)
-
-    def _reserve(self, slice_: Slice) -> None:
-        lanes = 2 * len(slice_.directory.flows)
-        if len(self._lanes) < lanes:
-            old = len(self._lanes)
-            self._lanes = grow(self._lanes, lanes, 0)
-            self._lanes[old:, [k.L_NEXT, k.L_UNA, k.L_SLOT, k.L_RNEXT]] = -1
-            self._acc = grow(self._acc, lanes, 0)
         self._tap_last = grow(self._tap_last, len(slice_.directory.taps), 0)
-
-    def _gather(self, packets: Table, graph: GraphRows) -> tuple[Array, Array]:
-        """Return the TCP rows for the kernel, and the lanes that were seen at their senders' taps."""
-        n = len(packets)
-        self._tick += 1
-        cols, touched = np.empty((n, len(SCANNED)), dtype=np.int64), np.empty(n, dtype=np.int64)
-        columns = tuple(packets[name] for name in SCANNED)
-        rows, marked = k.gather(
-            columns, packets["proto"], packets["fault"], graph.vantage, self._lanes, self._acc,
-            self._tick, self._slots, cols, touched,
-        )  # fmt: skip
-        self._ring = grow(self._ring, int(self._slots[0]), 0)
         for tap in range(len(self._tap_last)):
             last = packets["ts_ns"].max(where=packets["tap"] == tap, initial=self._tap_last[tap])
             self._tap_last[tap] = last
-        return cols[:rows], touched[:marked]
+        cols, touched = self._lanes.gather(packets, len(slice_.directory.flows), graph.vantage)
+        rtt, transit, events = self._scan(slice_, cols, graph)
+        return self._rows(slice_, touched, graph, rtt, transit, events)
 
     def _scan(self, slice_: Slice, cols: Array, graph: GraphRows) -> tuple[Array, Array, Array]:
         n = len(cols)
@@ -131,9 +98,9 @@ class Transport:
         k.scan(
             cols,
             graph.vantage,
-            self._lanes,
-            self._ring,
-            self._acc,
+            self._lanes.state,
+            self._lanes.ring,
+            self._lanes.acc,
             rtt,
             transit,
             events,
@@ -175,7 +142,8 @@ class Transport:
         client = graph.is_client()
         a, b = pairs >> 32, pairs & 0xFFFFFFFF
         columns["inner"] = (~client[a] & ~client[b]).astype(np.float64)
-        self._acc[lanes] = 0
+        rows = self._lanes.rows(lanes)
+        self._lanes.acc[rows[rows >= 0]] = 0
         names = slice_.directory.addresses
         pair_of = {ends: i for i, ends in enumerate(zip(a.tolist(), b.tolist(), strict=True))}
         keys = [f"{names[a]}->{names[b]}" for a, b in pair_of]
@@ -183,7 +151,8 @@ class Transport:
         return PairRows("pair", keys, columns, onset, frames, events=events, passed=passed, pair_of=pair_of)
 
     def _sums(self, index: _Rows, graph: GraphRows) -> dict[str, Array]:
-        acc = self._acc[index.lanes]
+        rows = self._lanes.rows(index.lanes)
+        acc = np.where((rows >= 0)[:, None], self._lanes.acc[rows], 0)
         named = {
             "packets": k.A_PACKETS, "bytes": k.A_BYTES, "segments": k.A_SEGMENTS, "resent": k.A_RESENT,
             "reordered": k.A_REORDERED, "holes": k.A_HOLES, "dupacks": k.A_DUPACKS, "zero_windows": k.A_ZERO,
@@ -199,7 +168,8 @@ class Transport:
         return columns
 
     def _zero_time(self, slice_: Slice, index: _Rows) -> Array:
-        since = self._lanes[index.lanes, k.L_ZERO_SINCE]
+        rows = self._lanes.rows(index.lanes)
+        since = np.where(rows >= 0, self._lanes.state[rows, k.L_ZERO_SINCE], 0)
         closed = since > 0
         self._zero_lanes = index.lanes[closed]
         time = np.where(closed, slice_.end_ns - np.maximum(since, slice_.start_ns), 0) / 1e9
