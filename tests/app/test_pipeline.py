@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from bench import mirror
+from bench import flood, mirror
 from skewscope.app import pipeline
 from skewscope.app.pipeline import run, tables
 from skewscope.app.render import json
@@ -136,3 +136,14 @@ def test_whole_tables(folder, tmp_path):
     assert np.all(np.diff(made["packets"]["ts_ns"]) >= 0)
     with pytest.raises(CaptureError, match="cannot read"):
         tables([*files, tmp_path])
+
+
+def test_a_flood_of_flows_is_read_in_bounded_steps(tmp_path, monkeypatch):
+    """Each packet is a new flow; what is kept per flow is bounded, and what is worth following goes on."""
+    monkeypatch.setattr("skewscope.features.tcp_lanes.MAX_PLACES", 1_024)
+    flood.write(tmp_path / "scan.pcap", 50_000)
+    made = run([tmp_path / "scan.pcap"])
+    assert made.inputs[0].packets == 50_000
+    assert made.incidents == []
+    assert len(made.edges) == flood.SOURCES
+    assert sum(e.packets_total for e in made.edges) <= 50_000

@@ -158,15 +158,16 @@ class Graph:
             self._choose(np.flatnonzero(self._first >= 0))
 
     def _learn_flows(self, packets: Table) -> None:
-        flow = packets["flow"].astype(np.int64)
-        key = flow * 65536 + packets["tap"]
-        unique, at = np.unique(key, return_index=True)
-        flows, taps = unique // 65536, (unique % 65536).astype(np.int32)
-        rows = at[flows > 0]
+        flow, tap = packets["flow"].astype(np.int64), packets["tap"]
+        known = self._first[flow]
+        fresh = np.flatnonzero((flow > 0) & ((known < 0) | ((known != tap) & (self._second[flow] != tap))))
+        if not len(fresh):
+            return
+        unique, at = np.unique(flow[fresh] * 65536 + tap[fresh], return_index=True)
+        flows, taps, rows = unique // 65536, (unique % 65536).astype(np.int32), fresh[at]
         way = packets["way"][rows].astype(np.int64)
-        self._ends[flow[rows], way] = packets["src"][rows]
-        self._ends[flow[rows], 1 - way] = packets["dst"][rows]
-        flows, taps = flows[flows > 0], taps[unique // 65536 > 0]
+        self._ends[flows, way] = packets["src"][rows]
+        self._ends[flows, 1 - way] = packets["dst"][rows]
         first, second = self._first[flows], self._second[flows]
         # Of three taps and more on a flow the ends' own ones are remembered.
         own = (self._own[self._ends[flows]] == taps[:, None]).any(axis=1)
