@@ -248,8 +248,8 @@ def scan(
     ip id, ecn, place: lanes 2 * place + way hold the flow's state. vantage int32 (flows, 2). lanes int64
     (lanes, L_COLUMNS), ring int64 (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs, in which a lane
     is 2 * flow + way: rtt int64 (n, 5): lane, ns, ts, frame, payload bytes << 1 | delayed; transit int64
-    (n, 5): lane, ns, ts, frame, length; events int64 (m, 6): kind, lane, ts, length, frame, 0; pending:
-    see tcp_fate. counts int64 (4,): rows used in rtt, transit, events, pending.
+    (n, 5): lane, ns, ts, frame, length; events int64 (m, 6): kind, lane, ts, length, frame, 0; pending as
+    in tcp_fate. counts int64 (4,): rows used in rtt, transit, events, pending.
     """
     for i in range(len(cols)):
         ts, tap, frame, flow, way = cols[i, 0], cols[i, 1], cols[i, 2], cols[i, 3], cols[i, 4]
@@ -281,12 +281,11 @@ def scan(
                     arrived(pending, counts[3], lane_id, seq, end, cols[i, 12])
                 if took >= 0:
                     _row5(transit, counts, C_TRANSIT, lane_id, took, ts, where, payload)
-                if late:
-                    if late == 1:
-                        acc[at, A_REORDERED] += 1
-                        event(events, counts, E_REORDERED, lane_id, ts, payload, where)
-                    elif not separate:
-                        event(events, counts, E_LOST, lane_id, ts, payload, where)
+                if late == 1:
+                    acc[at, A_REORDERED] += 1
+                    event(events, counts, E_REORDERED, lane_id, ts, payload, where)
+                elif late == 2 and not separate:
+                    event(events, counts, E_LOST, lane_id, ts, payload, where)
         # This packet acknowledges the other direction's data; that sender's tap must have seen it.
         if flags & 16 and tap == vantage[flow, 1 - way]:
             _acknowledge(
