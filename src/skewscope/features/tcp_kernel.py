@@ -263,8 +263,7 @@ def scan(
         span = payload + (flags & 1) + ((flags >> 1) & 1)
         end = (seq + span) & 0xFFFFFFFF
         if flags & 2:
-            lane[L_NEXT] = -1
-            lane[L_RNEXT] = -1
+            lane[L_NEXT] = lane[L_RNEXT] = -1
             lane[L_HOLE_TS] = 0
         if span > 0 and flags & 4 == 0:
             if tap == sender_tap:
