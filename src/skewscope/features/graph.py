@@ -90,8 +90,9 @@ class Graph:
         self._member = np.zeros(0, dtype=np.int32)
         self._groups: dict[int, list[int]] = {}
         self._opaque = np.zeros(0, dtype=np.bool_)
-        self._data = np.zeros((0, 2), dtype=np.int64)
+        self._data = np.zeros((0, 2), dtype=np.int32)
         self._since_ns = 0
+        self._waited = False
         self._serves = np.zeros(0, dtype=np.bool_)
         self._asks = np.zeros(0, dtype=np.bool_)
         self._framed = np.zeros(0, dtype=np.bool_)
@@ -157,15 +158,16 @@ class Graph:
             self._choose(np.flatnonzero(self._first >= 0))
 
     def _learn_flows(self, packets: Table) -> None:
-        flow = packets["flow"].astype(np.int64)
-        key = flow * 65536 + packets["tap"]
-        unique, at = np.unique(key, return_index=True)
-        flows, taps = unique // 65536, (unique % 65536).astype(np.int32)
-        rows = at[flows > 0]
+        flow, tap = packets["flow"].astype(np.int64), packets["tap"]
+        known = self._first[flow]
+        fresh = np.flatnonzero((flow > 0) & ((known < 0) | ((known != tap) & (self._second[flow] != tap))))
+        if not len(fresh):
+            return
+        unique, at = np.unique(flow[fresh] * 65536 + tap[fresh], return_index=True)
+        flows, taps, rows = unique // 65536, (unique % 65536).astype(np.int32), fresh[at]
         way = packets["way"][rows].astype(np.int64)
-        self._ends[flow[rows], way] = packets["src"][rows]
-        self._ends[flow[rows], 1 - way] = packets["dst"][rows]
-        flows, taps = flows[flows > 0], taps[unique // 65536 > 0]
+        self._ends[flows, way] = packets["src"][rows]
+        self._ends[flows, 1 - way] = packets["dst"][rows]
         first, second = self._first[flows], self._second[flows]
         # Of three taps and more on a flow the ends' own ones are remembered.
         own = (self._own[self._ends[flows]] == taps[:, None]).any(axis=1)
@@ -210,10 +212,11 @@ class Graph:
         np.add.at(self._data, (flow[rows], way[rows]), 1)
         if slice_.end_ns - self._since_ns < WAIT_NS:
             return
-        low, high = self._data.min(axis=1), self._data.max(axis=1)
-        busy = np.flatnonzero(
-            (low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[: len(low)]
-        )
+        # Only what was seen now has changed; the first time, what came before counts as well.
+        flows = np.unique(flow[rows]) if self._waited else np.arange(len(self._data))
+        self._waited = True
+        low, high = self._data[flows].min(axis=1), self._data[flows].max(axis=1)
+        busy = flows[(low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[flows]]
         inner = ~(self._asks & ~self._serves & (self._member < 0))
         a, b = self._ends[busy, 0], self._ends[busy, 1]
         unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]

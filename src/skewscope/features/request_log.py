@@ -97,9 +97,9 @@ class RequestLog:
         self._retired: Array = _none()
         self._lanes = Lanes()
         self._server = np.zeros(0, dtype=np.int8)
-        self._endpoint = np.zeros(0, dtype=np.int64)
-        self._client = np.zeros(0, dtype=np.int64)
-        self._client_port = np.zeros(0, dtype=np.int64)
+        self._endpoint = np.zeros(0, dtype=np.int32)
+        self._client = np.zeros(0, dtype=np.int32)
+        self._client_port = np.zeros(0, dtype=np.int32)
         self._turn = np.zeros(0, dtype=np.int8)
         self._endpoint_ids: dict[tuple[int, int], int] = {}
 
