@@ -135,6 +135,7 @@ class Links:
         self._passed: dict[int, int] = {}
         self._sizes: dict[int, dict[int, int]] = {}
         self._gaps: dict[int, deque[_Gap]] = {}
+        self._tried: dict[int, int] = {}
         self._sums: dict[tuple[int, int], float] = {}
         self._sums_at = -1
         self._lost_at: dict[tuple[int, int], deque[int]] = {}
@@ -152,6 +153,7 @@ class Links:
         for key, i in inner.items():
             self._absorb(key, i, pairs, round_s, bool(graph.member[key[0]] >= 0 <= graph.member[key[1]]))
         events = pairs.events
+        self._note_tried(slice_, client)
         self._note_passed(graph, pairs.passed, groups)
         self._note_lost(slice_, graph, events, client)
         hosts = sorted({h for key in self._pairs for h in key})[:MAX_HOSTS]
@@ -166,7 +168,7 @@ class Links:
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
             self._delays(rows, i, h, inner, pairs, active, slow)
-            self._losses(rows, i, h, active, slice_)
+            self._losses(rows, i, h, active, slice_, groups.longest_s.get(int(graph.member[h]), np.inf))
         return rows
 
     def _absorb(self, key: tuple[int, int], i: int, pairs: PairRows, round_s: float, mates: bool) -> None:
@@ -185,12 +187,13 @@ class Links:
             if mates and pairs.columns["rtt_samples"][i] < MIN_RTTS:
                 delay = float("nan")
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
-        if not np.isfinite(delay) or not np.isfinite(round_s):
+        if not np.isfinite(delay):
             return
         load = _load(pairs.columns["bytes"][i])
         known = self._known_load(key, kind, load)
         usual, scale = self._delay.get((key, kind, known))
-        floor = SLOW_SHARE * round_s
+        # Until a round's length is known nothing is too far off to be learned, and nothing is judged.
+        floor = SLOW_SHARE * round_s if np.isfinite(round_s) else float("inf")
         if np.isfinite(usual):
             common = self._common(key, kind, usual)
             pair.excess_s = delay - min(usual, common)
@@ -275,6 +278,19 @@ class Links:
                 rows.onset_ns["delay_s"][i] = pair.first_ns if pair.always else onset[best[1]]
                 rows.frames["delay_s"][i] = frames[best[1]]
 
+    def _note_tried(self, slice_: Slice, client: Array) -> None:
+        """Remember when data was first sent on each host's link, for those over which nothing passed yet."""
+        p = slice_.tables["packets"]
+        fresh = ~client
+        fresh[list(self._passed)] = False
+        sent = (p["payload_bytes"] > 0) & (p["flow"] > 0) & (fresh[p["src"]] | fresh[p["dst"]])
+        sent &= ~client[p["src"]] & ~client[p["dst"]]
+        for side in ("src", "dst"):
+            hosts, at = np.unique(p[side][sent], return_index=True)
+            for h, ts in zip(hosts.tolist(), p["ts_ns"][sent][at].tolist(), strict=True):
+                if h not in self._passed:
+                    self._tried.setdefault(h, ts)
+
     def _note_passed(self, graph: GraphRows, passed: Array, groups: GroupRows) -> None:
         """Remember when each host's link last let something through, and the gaps between."""
         lanes = passed[:, 0]
@@ -283,8 +299,10 @@ class Links:
             for h in np.unique(hosts):
                 rows = passed[hosts == h]
                 times = np.sort(rows[:, 1])
-                steps = np.diff(times, prepend=self._passed.get(int(h), times[0]))
-                usual = groups.longest_s.get(int(graph.member[h]), float("inf"))
+                before = self._passed.get(int(h), self._tried.get(int(h), times[0]))
+                steps = np.diff(times, prepend=before)
+                # Nothing is usual yet where the capture begins; what a gap is, is settled when it is told.
+                usual = groups.longest_s.get(int(graph.member[h]), t.DECIDE_NS / 1e9)
                 for at in np.flatnonzero(steps > OUTAGE_INTERVALS * usual * 1e9):
                     gap = _Gap(int(times[at] - steps[at]), int(times[at]))
                     self._gaps.setdefault(int(h), deque(maxlen=8)).append(gap)
@@ -322,8 +340,9 @@ class Links:
                     gap.others_lost += 1
 
     def _losses(
-        self, rows: FeatureRows, i: int, h: int, active: dict[tuple[int, int], _Pair], slice_: Slice
-    ) -> None:
+        self, rows: FeatureRows, i: int, h: int, active: dict[tuple[int, int], _Pair], slice_: Slice,
+        longest_s: float,
+    ) -> None:  # fmt: skip
         c = rows.columns
         lost = {k: sum(p.lost) for k, p in active.items()}
         total = sum(lost.values())
@@ -353,6 +372,7 @@ class Links:
         c["outage_s"][i] = c["outage_fit"][i] = c["outage_smallest_bytes"][i] = 0.0
         for gap in self._gaps.get(h, ()):
             settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS
+            settled &= gap.end_ns - gap.start_ns > OUTAGE_INTERVALS * longest_s * 1e9
             if settled and not gap.told and gap.lost_in and gap.lost_out:
                 c["outage_s"][i] = (gap.end_ns - gap.start_ns) / 1e9
                 c["outage_fit"][i] = gap.lost / (gap.lost + gap.others_lost)
