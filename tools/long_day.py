@@ -85,7 +85,7 @@ def lines(day: Day) -> list[str]:
         for c, who, onset, found in day.told
     ]
     return [
-        f"- {day.hours} h of event time, {day.packets} packets; a slow rank ({day.culprit}) in the last seconds.",
+        f"- {day.hours} h of event time, {day.packets} packets; a slow rank ({day.culprit}) at the end.",
         f"- Told: {'; '.join(said) or 'nothing'}.",
         f"- Incidents before the fault: {sum(onset < day.onset_s - 0.5 for _, _, onset, _ in day.told)}.",
         f"- Memory, each tenth of the input (MB): {', '.join(f'{m:.0f}' for m in day.memory_mb)}.",

@@ -192,7 +192,7 @@ class Links:
         load = _load(pairs.columns["bytes"][i])
         known = self._known_load(key, kind, load)
         usual, scale = self._delay.get((key, kind, known))
-        # Until a round's length is known nothing is too far off to be learned, and nothing is judged.
+        # Until the length of a round is known everything is learned and nothing is judged.
         floor = SLOW_SHARE * round_s if np.isfinite(round_s) else float("inf")
         if np.isfinite(usual):
             common = self._common(key, kind, usual)
@@ -281,10 +281,9 @@ class Links:
     def _note_tried(self, slice_: Slice, client: Array) -> None:
         """Remember when data was first sent on each host's link, for those over which nothing passed yet."""
         p = slice_.tables["packets"]
-        fresh = ~client
-        fresh[list(self._passed)] = False
-        sent = (p["payload_bytes"] > 0) & (p["flow"] > 0) & (fresh[p["src"]] | fresh[p["dst"]])
-        sent &= ~client[p["src"]] & ~client[p["dst"]]
+        fresh = ~np.isin(np.arange(len(client)), list(self._passed))
+        sent = (p["payload_bytes"] > 0) & ~client[p["src"]] & ~client[p["dst"]] & (p["flow"] > 0)
+        sent &= fresh[p["src"]] | fresh[p["dst"]]
         for side in ("src", "dst"):
             hosts, at = np.unique(p[side][sent], return_index=True)
             for h, ts in zip(hosts.tolist(), p["ts_ns"][sent][at].tolist(), strict=True):
@@ -299,9 +298,8 @@ class Links:
             for h in np.unique(hosts):
                 rows = passed[hosts == h]
                 times = np.sort(rows[:, 1])
-                before = self._passed.get(int(h), self._tried.get(int(h), times[0]))
-                steps = np.diff(times, prepend=before)
-                # Nothing is usual yet where the capture begins; what a gap is, is settled when it is told.
+                steps = np.diff(times, prepend=self._passed.get(int(h), self._tried.get(int(h), times[0])))
+                # Nothing is usual where a capture begins: whether it was a gap is settled when it is told.
                 usual = groups.longest_s.get(int(graph.member[h]), t.DECIDE_NS / 1e9)
                 for at in np.flatnonzero(steps > OUTAGE_INTERVALS * usual * 1e9):
                     gap = _Gap(int(times[at] - steps[at]), int(times[at]))
