@@ -111,6 +111,7 @@ class Links:
         self._passed: dict[int, int] = {}
         self._sizes: dict[int, dict[int, int]] = {}
         self._gaps: dict[int, deque[Gap]] = {}
+        self._tried: dict[int, int] = {}
         self._sums: dict[tuple[int, int], float] = {}
         self._sums_at = -1
         self._sums_low = 0.0
@@ -133,6 +134,7 @@ class Links:
             mates = bool(graph.member[key[0]] >= 0 <= graph.member[key[1]])
             self._absorb(key, i, pairs, values, round_s, mates)
         events = pairs.events
+        self._note_tried(slice_, client)
         self._note_passed(graph, pairs.passed, groups)
         self._note_lost(slice_, graph, events, client)
         hosts = sorted(self._hosts)[:MAX_HOSTS]
@@ -148,7 +150,8 @@ class Links:
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
             self._delays(rows, i, h, inner, pairs, active)
-            self._losses(rows, i, h, active, slice_)
+            longest_s = groups.longest_s.get(int(graph.member[h]), float("inf"))
+            self._losses(rows, i, h, active, slice_, longest_s)
         return rows
 
     def _active(self, end_ns: int) -> Active:
@@ -180,12 +183,13 @@ class Links:
             if mates and values["rtt_samples"][i] < MIN_RTTS:
                 delay = float("nan")
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
-        if not isfinite(delay) or not isfinite(round_s):
+        if not isfinite(delay):
             return
         load = load_class(values["bytes"][i])
         known = self._known_load(key, kind, load)
         usual, scale = self._delay.get((key, kind, known))
-        floor = SLOW_SHARE * round_s
+        # Until the length of a round is known everything is learned and nothing is judged.
+        floor = SLOW_SHARE * round_s if isfinite(round_s) else float("inf")
         if isfinite(usual):
             common = self._common(key, kind, usual)
             pair.excess_s = delay - min(usual, common)
@@ -269,6 +273,18 @@ class Links:
                 rows.onset_ns["delay_s"][i] = pair.first_ns if pair.always else onset[best[1]]
                 rows.frames["delay_s"][i] = frames[best[1]]
 
+    def _note_tried(self, slice_: Slice, client: Array) -> None:
+        """Remember when data was first sent on each host's link, for those over which nothing passed yet."""
+        p = slice_.tables["packets"]
+        fresh = ~np.isin(np.arange(len(client)), list(self._passed))
+        sent = (p["payload_bytes"] > 0) & ~client[p["src"]] & ~client[p["dst"]] & (p["flow"] > 0)
+        sent &= fresh[p["src"]] | fresh[p["dst"]]
+        for side in ("src", "dst"):
+            hosts, at = np.unique(p[side][sent], return_index=True)
+            for h, ts in zip(hosts.tolist(), p["ts_ns"][sent][at].tolist(), strict=True):
+                if h not in self._passed:
+                    self._tried.setdefault(h, ts)
+
     def _note_passed(self, graph: GraphRows, passed: Array, groups: GroupRows) -> None:
         """Remember when each host's link last let something through, and the gaps between."""
         if not len(passed):
@@ -281,8 +297,9 @@ class Links:
             head = np.flatnonzero(changes(host))
             steps = np.diff(times, prepend=times[:1])
             for h, at in zip(host[head].tolist(), head.tolist(), strict=True):
-                steps[at] = times[at] - self._passed.get(h, times[at])
-            usual = [groups.longest_s.get(int(graph.member[h]), float("inf")) for h in host[head]]
+                steps[at] = times[at] - self._passed.get(h, self._tried.get(h, int(times[at])))
+            # Nothing is usual where a capture begins: whether it was a gap is settled when it is told.
+            usual = [groups.longest_s.get(int(graph.member[h]), t.DECIDE_NS / 1e9) for h in host[head]]
             limit = OUTAGE_INTERVALS * 1e9 * np.repeat(usual, np.diff(np.append(head, len(host))))
             for row in np.flatnonzero(steps > limit):
                 gap = Gap(int(times[row] - steps[row]), int(times[row]))
@@ -330,7 +347,9 @@ class Links:
                 else:
                     gap.others_lost += 1
 
-    def _losses(self, rows: FeatureRows, i: int, h: int, active: Active, slice_: Slice) -> None:
+    def _losses(
+        self, rows: FeatureRows, i: int, h: int, active: Active, slice_: Slice, longest_s: float
+    ) -> None:
         c = rows.columns
         self._episode(rows, i, h, active, slice_)
         self._outages(rows, i, h, slice_)
@@ -356,6 +375,7 @@ class Links:
         c = rows.columns
         for gap in self._gaps.get(h, ()):
             settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS
+            settled &= gap.end_ns - gap.start_ns > OUTAGE_INTERVALS * longest_s * 1e9
             if settled and not gap.told and gap.lost_in and gap.lost_out:
                 c["outage_s"][i] = (gap.end_ns - gap.start_ns) / 1e9
                 c["outage_fit"][i] = gap.lost / (gap.lost + gap.others_lost)

@@ -15,6 +15,8 @@ from skewscope.core.jit import njit
 from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.bursts import OPAQUE
+from skewscope.features.dispersion import COLUMNS as UNSTEADY
+from skewscope.features.dispersion import Dispersion, among_others
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.reference import RELEARN, Reference
@@ -83,6 +85,12 @@ class Members:
             "pause_tail_ratio": FeatureColumn("1", "largest excess over the usual largest of a window"),
             "peer_excess_s": FeatureColumn("s", "mean excess over its peers, usual or not"),
             "peer_ratio": FeatureColumn("1", "the same over the usual time per round"),
+            "unsteady_ratio": FeatureColumn(
+                "1",
+                "mean time that it alone was late in its first rounds, over the usual time per round, else 0",
+            ),
+            "unsteady_late_share": FeatureColumn("1", "share of those rounds in which it was late"),
+            "unsteady_level_share": FeatureColumn("1", "share in which it was level with its peers"),
             "busy_s": FeatureColumn("s", "mean own time plus time inside, what the member held a round for"),
             "peers_busy_s": FeatureColumn("s", "mean over the same rounds of the other members' median"),
             "own_s": FeatureColumn("s", "median own time"),
@@ -99,6 +107,7 @@ class Members:
         self._usual = Reference()
         self._own = Reference()
         self._past = Reference()
+        self._dispersion = Dispersion()
         self._tail = Reference()
         self._skipped: dict[tuple[int, int], int] = {}
         self._quiet: dict[tuple[int, int], float] = {}
@@ -116,11 +125,13 @@ class Members:
         columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
         onset = {"excess_max_s": np.zeros(len(members), dtype=np.int64)}
         onset["late_rounds"] = np.zeros(len(members), dtype=np.int64)
+        onset["unsteady_ratio"] = np.zeros(len(members), dtype=np.int64)
         frames = {"excess_max_s": np.full((len(members), 2), -1, dtype=np.int64)}
         keys = [slice_.directory.addresses[m] for m in members]
         rows = FeatureRows("member", keys, columns, onset, frames)
         if len(rounds):
             excess, busy, peers_own, wait, masked = self._excess(rounds, graph)
+            self._compare(rows, members, rounds, excess, busy, graph, groups)
             order = np.argsort(rounds.member, kind="stable")
             ranked = rounds.member[order]
             lows, highs = (np.searchsorted(ranked, members, side).tolist() for side in ("left", "right"))
@@ -135,6 +146,29 @@ class Members:
                         columns["busy_s"][i] = mean(busy[known].tolist())
                         columns["peers_busy_s"][i] = mean((busy[known] - excess[known]).tolist())
         return rows
+
+    def _compare(
+        self, rows: FeatureRows, members: list[int], r: Rounds, excess: Array, busy: Array,
+        graph: GraphRows, groups: GroupRows,
+    ) -> None:  # fmt: skip
+        """Note who is late now and then while nothing is usual yet; only rounds with a peer count."""
+        for name in UNSTEADY:
+            rows.columns[name][:] = 0.0
+        watched = [m for m in members if self._dispersion.wants(m)]
+        if not watched:
+            return
+        compared, spread = among_others(busy, r.start)
+        over, kind = np.where(compared, excess, np.nan), r.key >> 32
+        for m in watched:
+            mine = r.member == m
+            self._dispersion.learn(m, kind[mine], over[mine], spread[mine], r.own_from[mine])
+        for g, team in graph.groups.items():
+            m, values, since = self._dispersion.judge(team, groups.round_s.get(g, np.inf))
+            if m >= 0:
+                i = members.index(m)
+                rows.onset_ns["unsteady_ratio"][i] = since
+                for name, value in zip(UNSTEADY, values, strict=True):
+                    rows.columns[name][i] = value
 
     def _note_resent(self, slice_: Slice, graph: GraphRows, pairs: PairRows) -> None:
         sent_again = pairs.events[pairs.events[:, 0] == t.E_RESENT]
