@@ -19,7 +19,8 @@ from skewscope.core.schemas import PACKETS, ROCE
 from skewscope.core.tables import Table
 from skewscope.wire.packets import LINK_ETHERNET, PacketParser
 from skewscope.wire.pcap import HEADER_BYTES, PcapHeader, has_magic, parse_header, walk_records
-from skewscope.wire.streams import StreamFramer
+from skewscope.wire.roce_messages import RoceMessages
+from skewscope.wire.streams import StreamFramer, merged
 
 BLOCK_BYTES = 1 << 22
 MAX_RECORDS = 1 << 16
@@ -90,6 +91,7 @@ class Capture:
         directory.taps.append(self.tap)
         self._parser = parser
         self._framer = StreamFramer(directory)
+        self._roce = RoceMessages()
         self._damaged = False
 
     def _head(self) -> PcapHeader:
@@ -144,7 +146,7 @@ class Capture:
             self.stats.notes.append(
                 f"the last record is cut off ({len(pending)} bytes): truncated, or still being written"
             )
-        rest = self._framer.finish()
+        rest = merged(self._framer.finish(), self._roce.finish())
         rest["packets"], rest["roce"] = PACKETS.empty(), ROCE.empty()
         yield rest
 
@@ -180,7 +182,7 @@ class Capture:
             buf, ts[:n].copy(), at[:n], captured[:n], wire[:n], self.tap.index, self.stats.packets + 1
         )
         self._count(packets, used)
-        tables = self._framer.feed(packets, buf)
+        tables = merged(self._framer.feed(packets, buf), self._roce.feed(roce))
         tables["packets"], tables["roce"] = packets, roce
         packets["payload_at"][:] = -1
         return tables, used, bool(damage)
