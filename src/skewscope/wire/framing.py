@@ -1,5 +1,8 @@
 """Spans to elements: which protocol a flow speaks, decided by content, and dispatch to its framer.
 
+A framer is a module with three kernels: a signature (`looks_like`), `take` for one span, and `close`
+where an element may be in progress. It is named in `signature`, `frame` and `_close`, nowhere else.
+
 A flow's protocol is the first signature that a segment start of either direction shows. It is given
 up when the framer finds MISSES contradictions before STICKY confirmations, and stays from then on.
 Flows without a signature are tested at every segment start, and count as opaque after MAX_TRIES.
@@ -68,9 +71,10 @@ def _close(fr: Framing, span: Row, out: Out) -> None:
     s = span["stream"]
     link = fr.links[s >> 1]
     f = fr.framers[s]
-    if link["proto"] == GLOO:
+    proto = link["proto"]
+    if proto == GLOO:
         gloo.close(f, span, out.messages, out.cells)
-    elif link["proto"] == HTTP1:
+    elif proto == HTTP1:
         http1.close(f, span, out)
     f["phase"] = 0
     f["got"] = 0
@@ -94,9 +98,8 @@ def _classify(protocols: Array, link: Row, span: Row, src: Array, at: int) -> No
 
 
 @inner
-def _take_http(fr: Framing, span: Row, src: Array, at: int, out: Out) -> None:
+def _take_http(fr: Framing, link: Row, span: Row, src: Array, at: int, out: Out) -> None:
     s = span["stream"]
-    link = fr.links[s >> 1]
     http1.take(fr.framers[s], fr.carry[s], link, span, src, at, out)
     if link["proto"] != HTTP1:  # a tunnel or an upgrade: what follows is another protocol
         _reset(fr, s >> 1, link)
@@ -153,8 +156,8 @@ def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: 
             gloo.take(f, fr.carry[s], link, span, src, at, sticky, out.messages, out.cells)
         elif proto == TLS:
             tls.take(f, fr.carry[s], link, span, src, at, out.records, out.cells)
-        else:
-            _take_http(fr, span, src, at, out)
+        elif proto == HTTP1:
+            _take_http(fr, link, span, src, at, out)
         if not sticky:
             if f["phase"] == 0 and span["head"] == 1:
                 link["misses"] = min(link["misses"] + 1, 250)
