@@ -196,6 +196,7 @@ class Members:
                     peers_own[lo + j] = (
                         np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
                     )
+        _by_clears(r, excess)
         return excess, busy, peers_own, wait, masked
 
     def _against_past(self, r: Rounds, row: int, busy: float) -> float:
@@ -285,6 +286,24 @@ class Members:
         c["inside_s"][i] = r.inside[mine].max() / 1e9
         if np.isfinite(wait[mine]).any():
             c["wait_s"][i] = np.nanmean(wait[mine])
+
+
+def _by_clears(r: Rounds, excess: Array) -> None:
+    """Correct the excess (s) in place where clears to send tell a late sender from a late receiver.
+
+    Who waited for a clear to send is charged with no more than the time since. Who let its sender wait
+    is charged with that, less the median of the other members in the same round.
+    """
+    told = np.isfinite(excess) & (r.cleared >= 0)
+    if not told.any():
+        return
+    excess[told] = np.minimum(excess[told], r.cleared[told] / 1e9)
+    unready = r.unready / 1e9
+    for lo, hi in pairwise(np.append(r.start, len(r.group))):
+        for j in np.flatnonzero(told[lo:hi]):
+            rest = np.delete(unready[lo:hi], j)
+            if len(rest):
+                excess[lo + j] = max(excess[lo + j], unready[lo + j] - float(np.median(rest)))
 
 
 def _began(r: Rounds, row: int) -> int:

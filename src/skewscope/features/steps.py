@@ -1,0 +1,178 @@
+"""Steps of groups whose messages carry no tag: NCCL's, by counting messages between silences.
+
+In a ring every connection carries the same number of messages per collective, and every step holds the
+same collectives; between steps there is a silence (sampling, scheduling). So per connection and per
+length of silence the messages between silences are counted; lengths at which the count repeats are
+levels of the traffic (collective, step, request). The shortest level of at least MIN_PERIOD_NS is the
+round of the group: long enough that taps' clocks need to agree to milliseconds only.
+
+Connections take the number of the group's present step when they begin one, so a capture that began
+in mid-step, or a lost message, shifts one step and no further. A silence with fewer messages than usual
+before it is a stop inside a step and does not end it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skewscope.core.jit import njit
+from skewscope.core.tables import Array
+
+LENGTHS = 22
+SHORTEST_LOG2 = 13
+"""Lengths of silence looked at: 2^13 ns (8 us), doubling, to 17 s."""
+
+KEPT = 8
+"""Counts kept per connection and length."""
+
+LEAST = 4
+"""Counts seen before a length can be a level."""
+
+ALIKE = 0.1
+"""Counts within this share of their median are alike (a lost message is far below it)."""
+
+REGULAR = 0.6
+"""Share of alike counts that makes a level: prefill steps hold more messages than decode steps."""
+
+ENOUGH = 0.9
+"""Share of the usual count that a step needs before a silence ends it."""
+
+MIN_PERIOD_NS = 4_000_000
+MAX_SHORT = 3
+"""Silences in a row with too few messages before them: then the usual count is no longer right."""
+
+MAX_CONNECTIONS = 1 << 14
+
+# Columns of a connection's state.
+LAST, FIRST, STEP, COUNT, SHORT, USUAL, LENGTH, BEGUN, C_COLUMNS = range(9)
+
+
+@njit
+def number(
+    ts: Array, end: Array, connection: Array, group: Array, state: Array, since: Array, counts: Array,
+    seen: Array, present: Array, steps: Array,
+) -> None:  # fmt: skip
+    """Write the step of each message to steps int64 (n,), -1 while it has none.
+
+    ts, end int64 (n,): first and last byte (ns), in order of ts per connection; connection, group int64
+    (n,); state int64 (connections, C_COLUMNS); since, seen int64 (connections, LENGTHS): messages since
+    the last silence of each length, and silences so far; counts int64 (connections, LENGTHS, KEPT);
+    present int64 (groups,): the group's present step.
+    """
+    for i in range(len(ts)):
+        c = connection[i]
+        row = state[c]
+        silence = ts[i] - row[LAST] if row[LAST] > 0 else 0
+        if row[FIRST] == 0:
+            row[FIRST] = ts[i]
+        for k in range(LENGTHS):
+            if silence <= (1 << (SHORTEST_LOG2 + k)):
+                break
+            if seen[c, k] > 0:  # what came before the first silence may have begun before the capture
+                counts[c, k, (seen[c, k] - 1) % KEPT] = since[c, k]
+            seen[c, k] += 1
+            since[c, k] = 0
+        since[c] += 1
+        row[LAST] = max(row[LAST], max(ts[i], end[i]))
+        if silence > row[LENGTH] > 0:
+            ready = row[BEGUN] == 0 or row[COUNT] >= ENOUGH * row[USUAL]
+            row[SHORT] = 0 if ready else row[SHORT] + 1
+            if ready or row[SHORT] >= MAX_SHORT:
+                g = group[i]
+                if row[STEP] >= present[g]:
+                    present[g] += 1
+                row[STEP] = present[g]
+                row[BEGUN] = 1
+                row[COUNT] = 0
+                row[SHORT] = 0
+        row[COUNT] += 1
+        steps[i] = row[STEP] if row[BEGUN] == 1 else -1
+
+
+class Steps:
+    """Numbers the steps of untagged groups."""
+
+    def __init__(self) -> None:
+        self._row: dict[tuple[int, int, int, int], int] = {}
+        self._place: dict[int, int] = {}
+        self._state = np.zeros((0, C_COLUMNS), dtype=np.int64)
+        self._since = np.zeros((0, LENGTHS), dtype=np.int64)
+        self._seen = np.zeros((0, LENGTHS), dtype=np.int64)
+        self._counts = np.zeros((0, LENGTHS, KEPT), dtype=np.int64)
+        self._present = np.zeros(0, dtype=np.int64)
+
+    def rows(self, connections: Array) -> Array:
+        """Return the row of each connection int64 (n, 4): tap, sender, receiver, kind; -1 beyond a limit."""
+        unique, back = np.unique(connections, axis=0, return_inverse=True)
+        found = np.array([self._row_of(tuple(int(v) for v in key)) for key in unique], dtype=np.int64)
+        return found[back.reshape(-1)]
+
+    def _row_of(self, key: tuple[int, ...]) -> int:
+        tap, src, dst, kind = key
+        row = self._row.get((tap, src, dst, kind))
+        if row is None:
+            if len(self._row) >= MAX_CONNECTIONS:
+                return -1
+            row = self._row[tap, src, dst, kind] = len(self._row)
+            if row >= len(self._state):
+                more = max(64, row)
+                self._state = _longer(self._state, more)
+                self._since, self._seen = _longer(self._since, more), _longer(self._seen, more)
+                self._counts = _longer(self._counts, more)
+        return row
+
+    def number(self, ts: Array, end: Array, rows: Array, group: Array) -> Array:
+        """Return the step of each message int64 (n,), -1 where it is not known.
+
+        ts, end int64 (n,): first and last byte (ns), in order per connection; rows int64 (n,) of `rows`,
+        none negative; group int64 (n,): group id.
+        """
+        for g in np.unique(group).tolist():
+            if g not in self._place:
+                self._place[g] = len(self._place)
+                self._present = np.append(self._present, 0)
+            self._choose(np.unique(rows[group == g]))
+        steps = np.full(len(ts), -1, dtype=np.int64)
+        places = np.array([self._place[g] for g in group.tolist()], dtype=np.int64)
+        number(
+            ts, end, rows, places, self._state, self._since, self._counts, self._seen, self._present, steps
+        )
+        return steps
+
+    def _choose(self, rows: Array) -> None:
+        """Choose the length of silence that ends a step of a group, from what its connections show."""
+        kept = np.minimum(self._seen[rows] - 1, KEPT)  # (connections, LENGTHS)
+        counts = self._counts[rows].astype(np.float64)
+        counts[np.arange(KEPT)[None, None, :] >= kept[:, :, None]] = np.nan
+        known = kept >= LEAST
+        usual = np.zeros(kept.shape)
+        usual[known] = np.nanmedian(counts[known], axis=1)
+        alike = np.abs(counts - usual[:, :, None]) <= ALIKE * usual[:, :, None]
+        share = alike.sum(axis=2) / np.maximum(kept, 1)
+        regular = known & (share >= REGULAR)
+        lasted = self._state[rows, LAST] - self._state[rows, FIRST]
+        period = lasted[:, None] / np.maximum(self._seen[rows], 1)
+        length = _length(regular, period, usual)
+        if length >= 0:
+            self._state[rows, LENGTH] = 1 << (SHORTEST_LOG2 + length)
+            self._state[rows, USUAL] = usual[:, length].astype(np.int64)
+
+
+def _length(regular: Array, period: Array, usual: Array) -> int:
+    """Return the length (index) in the middle of the shortest level of MIN_PERIOD_NS, else of the longest.
+
+    All of shape (connections, LENGTHS). -1 where fewer than half of the connections show a level.
+    """
+    enough = regular.sum(axis=0) * 2 >= len(regular)
+    if not enough.any():
+        return -1
+    at = np.flatnonzero(enough)
+    middle = np.array([np.median(usual[regular[:, k], k]) for k in at])
+    long_enough = np.array([np.median(period[regular[:, k], k]) >= MIN_PERIOD_NS for k in at])
+    first = int(np.flatnonzero(long_enough)[0]) if long_enough.any() else len(at) - 1
+    level = at[np.abs(middle - middle[first]) <= ALIKE * middle[first]]
+    return int(level[len(level) // 2])
+
+
+def _longer(array: Array, more: int) -> Array:
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])
