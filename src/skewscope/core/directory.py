@@ -48,8 +48,19 @@ class Directory:
         return self._target_ids[path]
 
 
+LID_HIGH = 0x004C_4944_0000_0000
+"""Upper half of the key of an InfiniBand local id, the lower half being the id. No host can have it as
+an IPv6 address: 0000::/8 is reserved (RFC 4291)."""
+
+
 def address_text(high: int, low: int) -> str:
-    """Format a 128-bit address; IPv4 is stored as an IPv4-mapped IPv6 address."""
+    """Format a 128-bit address key.
+
+    IPv4 is stored as an IPv4-mapped IPv6 address, a global id (GID) as the IPv6 address that it is, and
+    a local id below LID_HIGH ("lid 5").
+    """
+    if high == LID_HIGH:
+        return f"lid {low}"
     value = (high << 64) | low
     if value >> 32 == 0xFFFF:
         return str(ipaddress.IPv4Address(value & 0xFFFFFFFF))

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skewscope.core.directory import Directory, Flow, address_text
-from skewscope.core.schemas import PACKETS, ROCE
+from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Array, Table
+from skewscope.wire import roce
 from skewscope.wire.jit import inner, njit
 
 FAULTS = {
@@ -270,6 +271,12 @@ class _Interner:
         with np.errstate(over="ignore"):
             _rehash(keys, ids, self.keys, self.ids)
 
+    def ids_of(self, keys: Array) -> Array:
+        """Return the ids uint32 (n,) of keys uint64 (n, 2), which must have been reserved for."""
+        ids = np.empty(len(keys), dtype=np.uint32)
+        _intern_all(keys, ids, self.keys, self.ids, self.used)
+        return ids
+
     def key_of(self, first: int) -> Array:
         """Return the keys with ids above `first`, in id order, uint64 (new, 2)."""
         new = np.flatnonzero(self.ids > first)
@@ -278,19 +285,19 @@ class _Interner:
 
 
 @njit
+def _intern_all(wanted: Array, found: Array, keys: Array, ids: Array, used: Array) -> None:
+    for k in range(len(wanted)):
+        found[k] = _intern(wanted[k, 0], wanted[k, 1], keys, ids, used)
+
+
+@njit
 def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
-    mask = len(new_ids) - 1
+    used = np.zeros(2, dtype=np.int64)
     for k in range(len(ids)):
-        if ids[k] == 0:
-            continue
-        h = (keys[k, 0] * np.uint64(0x9E3779B97F4A7C15)) ^ (keys[k, 1] * np.uint64(0xC2B2AE3D27D4EB4F))
-        h ^= h >> np.uint64(29)
-        slot = np.int64(h & np.uint64(mask))
-        while new_ids[slot] != 0:
-            slot = (slot + 1) & mask
-        new_ids[slot] = ids[k]
-        new_keys[slot, 0] = keys[k, 0]
-        new_keys[slot, 1] = keys[k, 1]
+        if ids[k] != 0:
+            used[1] = ids[k]
+            used[0] = used[1] - 1  # so that the key gets its old id
+            _intern(keys[k, 0], keys[k, 1], new_keys, new_ids, used)
 
 
 MAX_ADDRESSES = 1 << 20
@@ -340,12 +347,14 @@ class PacketParser:
         known_a, known_f = int(a.used[0]), int(f.used[0])
         with np.errstate(over="ignore"):  # the hashes wrap; only uncompiled code would say so
             parse_batch(buf, at, captured, wire, w, opt, a.keys, a.ids, a.used, f.keys, f.ids, f.used)
+            packets = self._table(w, opt, ts, wire, tap, frame)
+            transport = roce.decode(buf, packets, a.ids_of)
         if a.used[0] > known_a:
             self.directory.addresses += [address_text(int(h), int(lo)) for h, lo in a.key_of(known_a)]
         if f.used[0] > known_f:
             self.directory.flows += [_flow(int(x), int(y)) for x, y in f.key_of(known_f)]
         self.nameless_rows += int(np.count_nonzero((w[:, W_FLOW] == 0) & (w[:, W_SPORT] > 0)))
-        return Parsed(self._table(w, opt, ts, wire, tap, frame), ROCE.empty())
+        return Parsed(packets, transport)
 
     @staticmethod
     def _table(w: Array, opt: Array, ts: Array, wire: Array, tap: int, frame: int) -> Table:
