@@ -38,6 +38,9 @@ ENOUGH = 0.9
 """Share of the usual count that a step needs before a silence ends it."""
 
 MIN_PERIOD_NS = 4_000_000
+PATIENCE_NS = 500_000_000
+"""Time after which a level of shorter steps is taken where no other is found."""
+
 MAX_SHORT = 3
 """Silences in a row with too few messages before them: then the usual count is no longer right."""
 
@@ -49,14 +52,15 @@ LAST, FIRST, STEP, COUNT, SHORT, USUAL, LENGTH, BEGUN, C_COLUMNS = range(9)
 
 @njit
 def number(
-    ts: Array, end: Array, connection: Array, group: Array, state: Array, since: Array, counts: Array,
-    seen: Array, present: Array, steps: Array,
+    ts: Array, end: Array, connection: Array, group: Array, state: Array, since: Array, began: Array,
+    counts: Array, spans: Array, seen: Array, present: Array, steps: Array,
 ) -> None:  # fmt: skip
     """Write the step of each message to steps int64 (n,), -1 while it has none.
 
     ts, end int64 (n,): first and last byte (ns), in order of ts per connection; connection, group int64
-    (n,); state int64 (connections, C_COLUMNS); since, seen int64 (connections, LENGTHS): messages since
-    the last silence of each length, and silences so far; counts int64 (connections, LENGTHS, KEPT);
+    (n,); state int64 (connections, C_COLUMNS); since, began, seen int64 (connections, LENGTHS): messages
+    since the last silence of each length, the time of its end, and such silences so far; counts, spans
+    int64 (connections, LENGTHS, KEPT): messages between them, and the time (ns) from one to the next;
     present int64 (groups,): the group's present step.
     """
     for i in range(len(ts)):
@@ -70,8 +74,10 @@ def number(
                 break
             if seen[c, k] > 0:  # what came before the first silence may have begun before the capture
                 counts[c, k, (seen[c, k] - 1) % KEPT] = since[c, k]
+                spans[c, k, (seen[c, k] - 1) % KEPT] = ts[i] - began[c, k]
             seen[c, k] += 1
             since[c, k] = 0
+            began[c, k] = ts[i]
         since[c] += 1
         row[LAST] = max(row[LAST], max(ts[i], end[i]))
         if silence > row[LENGTH] > 0:
@@ -98,7 +104,9 @@ class Steps:
         self._state = np.zeros((0, C_COLUMNS), dtype=np.int64)
         self._since = np.zeros((0, LENGTHS), dtype=np.int64)
         self._seen = np.zeros((0, LENGTHS), dtype=np.int64)
+        self._began = np.zeros((0, LENGTHS), dtype=np.int64)
         self._counts = np.zeros((0, LENGTHS, KEPT), dtype=np.int64)
+        self._spans = np.zeros((0, LENGTHS, KEPT), dtype=np.int64)
         self._present = np.zeros(0, dtype=np.int64)
 
     def rows(self, connections: Array) -> Array:
@@ -118,7 +126,8 @@ class Steps:
                 more = max(64, row)
                 self._state = _longer(self._state, more)
                 self._since, self._seen = _longer(self._since, more), _longer(self._seen, more)
-                self._counts = _longer(self._counts, more)
+                self._began = _longer(self._began, more)
+                self._counts, self._spans = _longer(self._counts, more), _longer(self._spans, more)
         return row
 
     def number(self, ts: Array, end: Array, rows: Array, group: Array) -> Array:
@@ -135,33 +144,36 @@ class Steps:
         steps = np.full(len(ts), -1, dtype=np.int64)
         places = np.array([self._place[g] for g in group.tolist()], dtype=np.int64)
         number(
-            ts, end, rows, places, self._state, self._since, self._counts, self._seen, self._present, steps
-        )
+            ts, end, rows, places, self._state, self._since, self._began, self._counts, self._spans,
+            self._seen, self._present, steps,
+        )  # fmt: skip
         return steps
 
     def _choose(self, rows: Array) -> None:
         """Choose the length of silence that ends a step of a group, from what its connections show."""
-        kept = np.minimum(self._seen[rows] - 1, KEPT)  # (connections, LENGTHS)
-        counts = self._counts[rows].astype(np.float64)
-        counts[np.arange(KEPT)[None, None, :] >= kept[:, :, None]] = np.nan
+        kept = np.clip(self._seen[rows] - 1, 0, KEPT)  # (connections, LENGTHS)
+        counts, spans = self._counts[rows].astype(np.float64), self._spans[rows].astype(np.float64)
+        unused = np.arange(KEPT)[None, None, :] >= kept[:, :, None]
+        counts[unused] = spans[unused] = np.nan
         known = kept >= LEAST
-        usual = np.zeros(kept.shape)
+        usual, period = np.zeros(kept.shape), np.zeros(kept.shape)
         usual[known] = np.nanmedian(counts[known], axis=1)
+        period[known] = np.nanquantile(spans[known], 0.25, axis=1)
         alike = np.abs(counts - usual[:, :, None]) <= ALIKE * usual[:, :, None]
-        share = alike.sum(axis=2) / np.maximum(kept, 1)
-        regular = known & (share >= REGULAR)
-        lasted = self._state[rows, LAST] - self._state[rows, FIRST]
-        period = lasted[:, None] / np.maximum(self._seen[rows], 1)
-        length = _length(regular, period, usual)
+        regular = known & (alike.sum(axis=2) / np.maximum(kept, 1) >= REGULAR)
+        present = int(np.median(self._state[rows, LENGTH])).bit_length() - 1 - SHORTEST_LOG2
+        watched = int(np.max(self._state[rows, LAST] - self._state[rows, FIRST]))
+        length = _length(regular, period, usual, present, watched >= PATIENCE_NS)
         if length >= 0:
             self._state[rows, LENGTH] = 1 << (SHORTEST_LOG2 + length)
             self._state[rows, USUAL] = usual[:, length].astype(np.int64)
 
 
-def _length(regular: Array, period: Array, usual: Array) -> int:
-    """Return the length (index) in the middle of the shortest level of MIN_PERIOD_NS, else of the longest.
+def _length(regular: Array, period: Array, usual: Array, present: int, patient: bool) -> int:
+    """Return the length (index) in the middle of the shortest level of MIN_PERIOD_NS, -1 where none is.
 
-    All of shape (connections, LENGTHS). -1 where fewer than half of the connections show a level.
+    Arrays of shape (connections, LENGTHS). At least half of the connections must show a level. The present
+    length (negative: none) stays while it is one. `patient`: else take the longest of the shorter ones.
     """
     enough = regular.sum(axis=0) * 2 >= len(regular)
     if not enough.any():
@@ -169,6 +181,10 @@ def _length(regular: Array, period: Array, usual: Array) -> int:
     at = np.flatnonzero(enough)
     middle = np.array([np.median(usual[regular[:, k], k]) for k in at])
     long_enough = np.array([np.median(period[regular[:, k], k]) >= MIN_PERIOD_NS for k in at])
+    if present in at[long_enough].tolist():
+        return present
+    if not long_enough.any() and not patient:
+        return -1
     first = int(np.flatnonzero(long_enough)[0]) if long_enough.any() else len(at) - 1
     level = at[np.abs(middle - middle[first]) <= ALIKE * middle[first]]
     return int(level[len(level) // 2])
