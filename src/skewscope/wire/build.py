@@ -198,3 +198,13 @@ def gloo_preamble(nbytes: int, opcode: int, prefix: int, tag: int, length: int, 
 def http_chunk(body: bytes) -> bytes:
     """Return one chunk of a chunked body (RFC 9112, section 7.1); an empty body makes the last one."""
     return f"{len(body):x}\r\n".encode() + body + b"\r\n"
+
+
+def http2_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """Return an HTTP/2 frame (RFC 9113, section 4.1)."""
+    return struct.pack(">IBI", len(payload) << 8 | kind, flags, stream) + payload
+
+
+def grpc_message(body: bytes) -> bytes:
+    """Return a length-prefixed gRPC message, uncompressed."""
+    return struct.pack(">BI", 0, len(body)) + body
