@@ -76,7 +76,7 @@ def bare(proto, data, *, kept=None, frame=1):
 
 
 def bare_row(proto, data, kept=None):
-    """Decode one packet outside IP; returns (row, packets row, the keys that were named)."""
+    """Parse one packet outside IP; returns (row, packets row, the keys that were named)."""
     packets, buf = bare(proto, data, kept=kept)
     named = []
 
@@ -84,7 +84,7 @@ def bare_row(proto, data, kept=None):
         named.extend((int(h), int(lo)) for h, lo in keys)
         return np.arange(11, 11 + len(keys), dtype=np.uint32)
 
-    table = roce.decode(buf, packets, intern)
+    table = roce.parse(buf, packets, intern)
     assert len(table) == 1
     return {n: int(table[n][0]) for n in table.columns}, packets, named
 
@@ -263,7 +263,7 @@ def test_any_bytes_give_a_row_with_a_reason(pieces, proto):
         "dport": np.full(len(pieces), roce.ROCE_PORT), "captured_bytes": sizes, "payload_bytes": sizes,
     }  # fmt: skip
     packets = Table(PACKETS, columns)
-    table = roce.decode(buf, packets, lambda keys: np.ones(len(keys), np.uint32))
+    table = roce.parse(buf, packets, lambda keys: np.ones(len(keys), np.uint32))
     assert len(table) == len(pieces)
     assert set(table["fault"].tolist()) <= set(roce.FAULTS)
     good = table.take(table["fault"] == 0)

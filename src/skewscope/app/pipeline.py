@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from skewscope.app.roce_tally import CheckingParser, RoceTally
 from skewscope.conditions.loader import load_all as load_conditions
 from skewscope.core.directory import Directory
 from skewscope.core.features import Feature
@@ -27,13 +28,18 @@ class _Session:
     """Open captures of one run, with progress and a way to stop."""
 
     def __init__(
-        self, paths: Sequence[Path], progress: Progress | None, stop: Callable[[], bool] | None
+        self,
+        paths: Sequence[Path],
+        progress: Progress | None,
+        stop: Callable[[], bool] | None,
+        check_icrc: bool,
     ) -> None:
         self.directory = Directory()
         self.bad: dict[str, str] = {}
         self.paths = list(paths)
         self.captures: list[Capture] = []
-        parser = PacketParser(self.directory)
+        self._roce = RoceTally(check_icrc)
+        parser = (CheckingParser if check_icrc else PacketParser)(self.directory)
         for path in self.paths:
             try:
                 self.captures.append(Capture(path, self.directory, parser))
@@ -50,6 +56,7 @@ class _Session:
 
     def _watched(self, capture: Capture) -> Iterator[dict[str, Table]]:
         for batch in capture.batches():
+            self._roce.add(batch["roce"])
             yield batch
             if self._progress is not None:
                 self._progress(sum(c.position() for c in self.captures), self._total)
@@ -66,6 +73,9 @@ class _Session:
         """Describe every path that was given, readable or not."""
         by_path = {str(c.path): c for c in self.captures}
         host = {h.tap: h.address for h in history.hosts() if h.name} if history else {}
+        taps: dict[str, list[int]] = {}
+        for tap in self.directory.taps:
+            taps.setdefault(tap.path, []).append(tap.index)
         out = []
         for path in map(str, self.paths):
             if path in self.bad:
@@ -84,6 +94,7 @@ class _Session:
                     snap_length=c.header.snap_length,
                     host=host.get(path, ""),
                     notes=_notes(c),
+                    roce=self._roce.counts(taps.get(path, [])),
                 )
             )
         return out
@@ -106,14 +117,18 @@ def _units(features: Sequence[Feature]) -> dict[tuple[str, str], str]:
 
 
 def run(
-    paths: Sequence[Path], *, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    paths: Sequence[Path],
+    *,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    check_icrc: bool = False,
 ) -> Report:
-    """Diagnose capture files.
+    """Diagnose capture files; `check_icrc`: count right and wrong invariant CRCs of RoCE packets too.
 
     Unreadable files become inputs of kind "unreadable" with the reason as their note. When `stop()`
     becomes true, reading ends and the report covers what was read.
     """
-    session = _Session(paths, progress, stop)
+    session = _Session(paths, progress, stop, check_icrc)
     features = load_features()
     conditions = load_conditions()
     history = History()

@@ -68,6 +68,7 @@ ROCE = _schema(
     ecn=("uint8", "1", "ECN bits of the IP header (3 = congestion experienced)"),
     dscp=("uint8", "1", "DSCP of the IP header"),
     has=("uint8", "1", "headers present: 1 RETH, 2 AETH, 4 immediate, 8 DETH, 16 GRH"),
+    icrc=("uint8", "1", "invariant CRC: 0 not checked or cut off, 1 right, 2 wrong"),
     fault=("uint8", "1", "0 = parsed, else the reason code of wire.roce.FAULTS"),
 )
 

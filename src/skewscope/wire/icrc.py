@@ -149,9 +149,11 @@ def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tupl
     if at + n > end:
         return 0, 0, 0
     head[:n] = buf[at : at + n]
-    head[0] |= 0xF0
-    if following == LNH_GRH:
+    if following == LNH_GRH:  # routers between subnets replace the whole LRH
+        head[:LRH_BYTES] = 0xFF
         _mask_global_route(head, LRH_BYTES)
+    else:
+        head[0] |= 0xF0
     return n, at + n, size - n
 
 
@@ -194,5 +196,6 @@ def verify(buf: Array, packets: Table) -> Array:
     out = np.zeros(len(rows), np.uint8)
     if len(rows):
         names = ("proto", "payload_at", "captured_bytes", "payload_bytes")
-        check_frames(frozen(buf), rows, *(np.ascontiguousarray(packets[n]) for n in names), out)
+        proto, at, captured, payload = (np.ascontiguousarray(packets[n]) for n in names)
+        check_frames(frozen(buf), rows, proto, at, captured, payload, out)
     return out

@@ -348,7 +348,7 @@ class PacketParser:
         with np.errstate(over="ignore"):  # the hashes wrap; only uncompiled code would say so
             parse_batch(buf, at, captured, wire, w, opt, a.keys, a.ids, a.used, f.keys, f.ids, f.used)
             packets = self._table(w, opt, ts, wire, tap, frame)
-            transport = roce.decode(buf, packets, a.ids_of)
+            transport = roce.parse(buf, packets, a.ids_of)
         if a.used[0] > known_a:
             self.directory.addresses += [address_text(int(h), int(lo)) for h, lo in a.key_of(known_a)]
         if f.used[0] > known_f:

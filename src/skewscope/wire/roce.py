@@ -220,7 +220,7 @@ def _routes(buf: Array, at: int, end: int, local: bool, row: Row, keys: Array) -
 
 
 @njit
-def decode_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> None:
+def parse_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> None:
     """Fill out (rows of ROCE) for the packets at `rows` int64 (n,).
 
     keys: uint64 (m, 4), source and destination of the m packets that are not in IP, zeros where cut off.
@@ -275,7 +275,7 @@ def frozen(buf: Array) -> Array:
     return view
 
 
-def decode(buf: Array, packets: Table, intern: Interning) -> Table:
+def parse(buf: Array, packets: Table, intern: Interning) -> Table:
     """Return the `roce` rows of those packets whose `payload_at` points to InfiniBand headers in buf.
 
     Never raises for what the bytes say: rows that cannot be read have a reason in `fault`. `intern`
@@ -287,7 +287,7 @@ def decode(buf: Array, packets: Table, intern: Interning) -> Table:
     out = np.zeros(len(rows), row_type(ROCE))
     outside_ip = np.flatnonzero(packets["proto"][rows] != PROTO_UDP)
     keys = np.zeros((len(outside_ip), 4), np.uint64)
-    decode_frames(frozen(buf), frames_of(packets), rows, out, keys)
+    parse_frames(frozen(buf), frames_of(packets), rows, out, keys)
     named = keys.any(axis=1)
     if named.any():
         ids = intern(keys[named].reshape(-1, 2)).reshape(-1, 2)

@@ -165,5 +165,5 @@ def native(
     grh = global_route(*gids, len(transport) + 4) if gids else b""
     words = (8 + len(grh) + len(transport) + 4) // 4
     lrh = struct.pack(">BBHHH", lane << 4, level << 4 | (3 if gids else 2), dst, words, src)
-    masked = bytes([lrh[0] | 0xF0]) + lrh[1:] + (masked_global_route(grh) if gids else b"")
+    masked = _ANY_ROUTE + masked_global_route(grh) if gids else bytes([lrh[0] | 0xF0]) + lrh[1:]
     return lrh + grh + transport + icrc(masked, transport)

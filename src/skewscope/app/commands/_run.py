@@ -73,11 +73,11 @@ def unreadable(report: Report) -> list[Input]:
     return [i for i in report.inputs if i.kind == UNREADABLE]
 
 
-def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
+def read(paths: Sequence[str], quiet: bool = False, **options: bool) -> tuple[Report, int]:
     """Run the pipeline over what the user named; return the report and the exit status.
 
-    Complaints go to stderr, one line per path. Ends the program with status 3 where nothing
-    could be read.
+    `options` go to `pipeline.run`. Complaints go to stderr, one line per path. Ends the program
+    with status 3 where nothing could be read.
     """
     from skewscope.app.inputs import expand
 
@@ -86,7 +86,7 @@ def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
         say(problem)
     if not found.files:
         raise SystemExit(NO_INPUT)
-    report, interrupted = _pipeline(found, quiet)
+    report, interrupted = _pipeline(found, quiet, options)
     bad = unreadable(report)
     for one in bad:
         say(f"{one.path}: {'; '.join(one.notes) or 'not a capture that skewscope can read'}")
@@ -97,10 +97,10 @@ def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
     return report, PARTIAL if bad or found.problems else OK
 
 
-def _pipeline(found: Expanded, quiet: bool) -> tuple[Report, bool]:
+def _pipeline(found: Expanded, quiet: bool, options: dict[str, bool]) -> tuple[Report, bool]:
     with interruptible() as stopped, progress_bar(found.bytes_total, quiet) as progress:
         from skewscope.app import pipeline  # slow to import: an interrupt must find its handler
 
         tell_first_run()
-        report = pipeline.run(found.files, progress=progress, stop=stopped)
+        report = pipeline.run(found.files, progress=progress, stop=stopped, **options)
         return report, stopped()

@@ -328,7 +328,11 @@ def _text(address: bytes) -> str:
 
 
 def _truth(world: _World) -> Truth:
-    """Say who is who, when each rank began each collective, and what was wrong where and when."""
+    """Say who is who, when each rank began each collective, and what was wrong where and when.
+
+    By rank: `ranks` (addresses), `hosts` (n of the tap "hn"), `lost` (frames to it); `begun_ns`: a row per
+    collective, a column per rank.
+    """
     ring = world.ring
     begun = [sorted(world.begun[k]) for k in sorted(world.begun)]
     faults = []
@@ -353,7 +357,7 @@ def _truth(world: _World) -> Truth:
         "synthetic": True,
         "seed": ring.seed,
         "ranks": [_text(n.address) for n in world.nics],
-        "hosts": {f"h{i // ring.per_host}": i // ring.per_host for i in range(ring.ranks)},
+        "hosts": [i // ring.per_host for i in range(ring.ranks)],
         "message_bytes": world.piece,
         "rounds": world.rounds,
         "begun_ns": [[ns for _, ns in row] for row in begun],

@@ -184,7 +184,13 @@ class QueuePair:
         return int(nbytes * 8 / self.nic.bits_per_ns * (1 / rate - 1))
 
     def _timeout(self, psn: int) -> None:
-        if self._acked <= psn and self._progress_ns + TIMEOUT_NS <= self.nic.loop.now:
+        """Start again where nothing moved since the packet was sent; wait on where something did."""
+        if self._acked > psn:
+            return
+        due_ns = self._progress_ns + TIMEOUT_NS
+        if due_ns > self.nic.loop.now:
+            self.nic.loop.at(due_ns, self._timeout, psn)
+        else:
             self._again(self._acked)
 
     def _again(self, psn: int) -> None:
