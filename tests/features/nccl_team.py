@@ -76,6 +76,9 @@ class Team:
                 end[after] = sent + TRANSIT_MS + LASTS_MS
                 if (step, i, collective * rounds + n) not in self.lost:
                     self._put(self._data[i, after], sent, i, after, kind=0, nbytes=self.bytes)
+                else:
+                    self.net.hole(sent, self._data[i, after], tap=i)
+                    self.net.hole(sent, self._data[i, after], tap=after)
             can = [max(can[i], end[i]) + REDUCE_MS for i in range(count)]
         return can
 

@@ -169,7 +169,7 @@ class RoundFeature:
         for out, side, end in ((1, "src", way), (0, "dst", 1 - way)):
             seen = graph.vantage[flow, end] == m["tap"]
             parts.append(_event_rows(m["ts_ns"], self._index[m[side]], out, key, m["nbytes"], frame, seen))
-        parts.append(self._untagged.events(whole, graph, self._index))
+        parts.append(self._untagged.events(whole, slice_.tables["holes"], graph, self._index))
         p = slice_.tables["packets"]
         if graph.opaque.any():
             parts += self._burst_events(p, graph)

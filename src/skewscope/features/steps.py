@@ -44,10 +44,31 @@ PATIENCE_NS = 500_000_000
 MAX_SHORT = 3
 """Silences in a row with too few messages before them: then the usual count is no longer right."""
 
+MAX_LATE = 2
+"""Messages lost at the end of a step that are awaited. More that are missing are another kind of step."""
+
 MAX_CONNECTIONS = 1 << 14
 
 # Columns of a connection's state.
-LAST, FIRST, STEP, COUNT, SHORT, USUAL, LENGTH, BEGUN, C_COLUMNS = range(9)
+LAST, FIRST, STEP, COUNT, SHORT, USUAL, LENGTH, BEGUN, HOLE, C_COLUMNS = range(10)
+
+
+@njit
+def begins(row: Array, silence: int, present: int) -> bool:
+    """Tell whether a message begins a step of its connection, and count the silences that did not end one.
+
+    Where few are missing and the capture has no hole, they were lost on the way: the silence waited for their
+    copies, which come first. Where the step is full and others have gone on, no silence is needed.
+    """
+    missing = row[USUAL] - row[COUNT]
+    if silence > row[LENGTH]:
+        late = 0 < missing <= MAX_LATE and row[HOLE] < row[BEGUN] - row[LENGTH] and row[SHORT] == 0
+        enough = row[COUNT] >= ENOUGH * row[USUAL] and not late
+        if row[BEGUN] == 0 or enough or row[SHORT] >= MAX_SHORT:
+            return True
+        row[SHORT] += 1
+        return False
+    return bool(row[BEGUN] > 0 and missing <= 0 and present > row[STEP])
 
 
 @njit
@@ -80,19 +101,16 @@ def number(
             began[c, k] = ts[i]
         since[c] += 1
         row[LAST] = max(row[LAST], max(ts[i], end[i]))
-        if silence > row[LENGTH] > 0:
-            ready = row[BEGUN] == 0 or row[COUNT] >= ENOUGH * row[USUAL]
-            row[SHORT] = 0 if ready else row[SHORT] + 1
-            if ready or row[SHORT] >= MAX_SHORT:
-                g = group[i]
-                if row[STEP] >= present[g]:
-                    present[g] += 1
-                row[STEP] = present[g]
-                row[BEGUN] = 1
-                row[COUNT] = 0
-                row[SHORT] = 0
+        g = group[i]
+        if row[LENGTH] > 0 and begins(row, silence, present[g]):
+            if row[STEP] >= present[g]:
+                present[g] += 1
+            row[STEP] = present[g]
+            row[BEGUN] = ts[i]
+            row[COUNT] = 0
+            row[SHORT] = 0
         row[COUNT] += 1
-        steps[i] = row[STEP] if row[BEGUN] == 1 else -1
+        steps[i] = row[STEP] if row[BEGUN] > 0 else -1
 
 
 class Steps:
@@ -129,6 +147,11 @@ class Steps:
                 self._began = _longer(self._began, more)
                 self._counts, self._spans = _longer(self._counts, more), _longer(self._spans, more)
         return row
+
+    def note_holes(self, ts: Array, rows: Array) -> None:
+        """Remember when the capture lost messages of these connections: int64 (n,) ns, and of `rows`."""
+        known = rows >= 0
+        np.maximum.at(self._state[:, HOLE], rows[known], ts[known])
 
     def number(self, ts: Array, end: Array, rows: Array, group: Array) -> Array:
         """Return the step of each message int64 (n,), -1 where it is not known.

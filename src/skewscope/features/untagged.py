@@ -21,10 +21,11 @@ class Untagged:
         self._steps = Steps()
         self._credits = Credits()
 
-    def events(self, messages: Table, graph: GraphRows, index: Array) -> Array:
+    def events(self, messages: Table, holes: Table, graph: GraphRows, index: Array) -> Array:
         """Return event rows int64 (n, V_COLUMNS), not in order of time.
 
-        messages in order of time; index int32 (addresses,): member row + 1, 0 = none.
+        messages in order of time; holes of the same captures; index int32 (addresses,): member row + 1,
+        0 = none.
         """
         m = messages
         nccl = (m["framing"] == NCCL_SOCKET) | (m["framing"] == NCCL_ROCE)
@@ -43,6 +44,10 @@ class Untagged:
         ts = m["ts_ns"]
         end = np.maximum(m["end_ns"], ts)
         group = graph.member[m["src"]].astype(np.int64)
+        for kind in (0, 1) if len(holes) else ():
+            ends = [holes[n].astype(np.int64) for n in ("tap", "src", "dst")]
+            lossy = self._steps.rows(np.stack([*ends, ends[0] * 0 + kind], axis=1))
+            self._steps.note_holes(holes["ts_ns"], lossy)
         steps = self._steps.number(ts, end, rows, group)
         grant = self._credits.rows(ts, concerns, clears, steps)
         return _rows(m, graph, index, steps, grant, clears)
