@@ -37,6 +37,9 @@ REGULAR = 0.6
 ENOUGH = 0.9
 """Share of the usual count that a step needs before a silence ends it."""
 
+HOLED_ENOUGH = 0.5
+"""The same where the capture has a hole in it."""
+
 MIN_PERIOD_NS = 4_000_000
 PATIENCE_NS = 500_000_000
 """Time after which a level of shorter steps is taken where no other is found."""
@@ -50,7 +53,7 @@ MAX_LATE = 2
 MAX_CONNECTIONS = 1 << 14
 
 # Columns of a connection's state.
-LAST, FIRST, STEP, COUNT, SHORT, USUAL, LENGTH, BEGUN, HOLE, C_COLUMNS = range(10)
+LAST, FIRST, STEP, COUNT, SHORT, USUAL, LENGTH, BEGUN, HOLE, WAITED, C_COLUMNS = range(11)
 
 
 @njit
@@ -62,10 +65,13 @@ def begins(row: Array, silence: int, present: int) -> bool:
     """
     missing = row[USUAL] - row[COUNT]
     if silence > row[LENGTH]:
-        late = 0 < missing <= MAX_LATE and row[HOLE] < row[BEGUN] - row[LENGTH] and row[SHORT] == 0
-        enough = row[COUNT] >= ENOUGH * row[USUAL] and not late
+        holed = row[HOLE] >= row[BEGUN] - row[LENGTH]
+        late = 0 < missing <= MAX_LATE and not holed and row[WAITED] == 0
+        enough = row[COUNT] >= (HOLED_ENOUGH if holed else ENOUGH) * row[USUAL] and not late
         if row[BEGUN] == 0 or enough or row[SHORT] >= MAX_SHORT:
+            row[WAITED] = 0
             return True
+        row[WAITED] = 1  # not twice in a row: a count that is off would stay so
         row[SHORT] += 1
         return False
     return bool(row[BEGUN] > 0 and missing <= 0 and present > row[STEP])
