@@ -29,6 +29,7 @@ def test_a_healthy_ring_is_a_group_whose_steps_are_rounds_and_stays_silent(tmp_p
     assert found == []
     (group,) = report.groups
     assert len(group.members) == 4
+    assert group.framing == "ring, NCCL over RoCE"
     assert group.step_s == pytest.approx(5.5e-3, rel=0.1)
     assert 120 <= group.rounds <= 150
 

@@ -15,6 +15,7 @@ from skewscope.core.report import Edge, Group, HostRole, Series
 from skewscope.diagnose.context import Context, host_of
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
+from skewscope.features.parts import FRAMINGS, PATTERNS, PartRows
 from skewscope.features.rounds import RoundRows, Rounds
 
 KEPT: Mapping[str, tuple[str, ...]] = {
@@ -26,6 +27,9 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "leg": ("zero_window_s", "lost_up", "lost_down", "rtt_s"),
 }
 """Features that reports plot and impact is computed from."""
+
+UNTAGGED_FRAMINGS = (2, 3)
+"""Of messages by NCCL; groups that are not understood are named as Gloo ones, as before."""
 
 COUNTS = ("chunks", "arrivals")
 """Those that count what happened in a window; the others are states or times."""
@@ -78,6 +82,7 @@ class History:
         self._directory: Directory | None = None
         self._graph: GraphRows | None = None
         self._round_s: dict[int, float] = {}
+        self._speaks: dict[int, str] = {}
         self.first_ns = 0
         self.last_ns = 0
 
@@ -89,6 +94,8 @@ class History:
         self.last_ns = slice_.end_ns
         self._graph = cast(GraphRows, rows["host"])
         self._round_s.update(cast(GroupRows, rows["group"]).round_s)
+        if "part" in rows:
+            self._note_parts(cast(PartRows, rows["part"]))
         for scope, names in KEPT.items():
             got = rows.get(scope)
             if got is None:
@@ -99,6 +106,14 @@ class History:
                     self._add(scope, name, slice_.end_ns, got, column)
         self._note_edges(rows["pair"])
         self._note_rounds(cast(RoundRows, rows["round"]).rounds)
+
+    def _note_parts(self, parts: PartRows) -> None:
+        """Remember what untagged groups speak: "ring, NCCL over RoCE"."""
+        for g, framing in parts.framing.items():
+            if framing in UNTAGGED_FRAMINGS:
+                pattern = parts.pattern.get(g, 0)
+                words = [PATTERNS[pattern]] if pattern else []
+                self._speaks[g] = ", ".join([*words, FRAMINGS[framing]])
 
     def _add(self, scope: str, name: str, ts: int, rows: FeatureRows, column: np.ndarray) -> None:
         for i in np.flatnonzero(np.isfinite(column)).tolist():
@@ -157,7 +172,7 @@ class History:
             Group(
                 names[g],
                 sorted((names[m] for m in members), key=_place),
-                "gloo",
+                self._speaks.get(g, "gloo"),
                 self._round_s.get(g),
                 self._counts.get(g, 0),
             )
