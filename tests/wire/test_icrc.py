@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skewscope.core.directory import Directory
 from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Table
-from skewscope.wire import build, icrc, roce
+from skewscope.wire import build, headers, icrc, roce
 from skewscope.wire import roce_build as rb
 from skewscope.wire.packets import PacketParser
 from skewscope.wire.pcap import parse_header, walk_records
@@ -44,7 +44,8 @@ def verify(buf, *columns):
 def outside_ip(proto, data, kept=None):
     size = len(data[:kept])
     columns = {
-        "frame": [1], "proto": [proto], "fault": [roce.NOT_IP], "payload_at": [1], "captured_bytes": [size],
+        "frame": [1], "proto": [proto], "fault": [headers.NOT_IP], "payload_at": [1],
+        "captured_bytes": [size],
     }  # fmt: skip
     packets = Table(PACKETS, {n: np.array(v) for n, v in columns.items()})
     return icrc.verify(np.frombuffer(b"\0" + data[:kept], np.uint8), packets).tolist()
@@ -81,19 +82,24 @@ def test_ipv4_options_are_covered():
     assert results([build.ethernet(MAC_A, MAC_B, whole)]) == [icrc.RIGHT]
 
 
+def test_link_layers_are_passed_over():
+    vlan = rb.frame_v1(MAC_A, MAC_B, A6, B6, BODY)
+    assert results([vlan, vlan[:12] + b"\x81\x00\x00\x05" + vlan[12:] + bytes(2)]) == [icrc.RIGHT] * 2
+
+
 def test_roce_v1_and_native():
     one = rb.frame_v1(MAC_A, MAC_B, A6, B6, BODY)[14:]
-    assert outside_ip(roce.PROTO_GRH, one + bytes(4)) == [icrc.RIGHT]
-    assert outside_ip(roce.PROTO_GRH, one[:50] + b"\x99" + one[51:]) == [icrc.WRONG]
-    assert outside_ip(roce.PROTO_GRH, one, kept=30) == [icrc.UNKNOWN]
+    assert outside_ip(headers.PROTO_GRH, one + bytes(4)) == [icrc.RIGHT]
+    assert outside_ip(headers.PROTO_GRH, one[:50] + b"\x99" + one[51:]) == [icrc.WRONG]
+    assert outside_ip(headers.PROTO_GRH, one, kept=30) == [icrc.UNKNOWN]
     for gids in (None, (A6, B6)):
         two = rb.native(5, 6, BODY, level=3, gids=gids)
         lane = bytes([two[0] | 0x70]) + two[1:]
-        assert outside_ip(roce.PROTO_LRH, lane + b"vc") == [icrc.RIGHT]
-        rerouted = outside_ip(roce.PROTO_LRH, two[:2] + b"\x00\x07" + two[4:])
+        assert outside_ip(headers.PROTO_LRH, lane + b"vc") == [icrc.RIGHT]
+        rerouted = outside_ip(headers.PROTO_LRH, two[:2] + b"\x00\x07" + two[4:])
         assert rerouted == [icrc.RIGHT if gids else icrc.WRONG]
         for kept in (0, 9, 20, 47, len(two) - 1):
-            assert outside_ip(roce.PROTO_LRH, two, kept=kept) == [icrc.UNKNOWN]
+            assert outside_ip(headers.PROTO_LRH, two, kept=kept) == [icrc.UNKNOWN]
 
 
 @settings(max_examples=100, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skewscope.core.directory import LID_HIGH, Directory, address_text
 from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Table
-from skewscope.wire import build, roce
+from skewscope.wire import build, headers, roce
 from skewscope.wire import roce_build as rb
 from skewscope.wire.packets import PacketParser
 from skewscope.wire.roce_codes import (
@@ -68,7 +68,7 @@ def bare(proto, data, *, kept=None, frame=1):
     """Return a packets table of one packet outside IP, as the link layer leaves it, and its buffer."""
     pieces = data[:kept]
     columns = {
-        "frame": [frame], "proto": [proto], "fault": [roce.NOT_IP], "payload_at": [2],
+        "frame": [frame], "proto": [proto], "fault": [headers.NOT_IP], "payload_at": [2],
         "captured_bytes": [len(pieces)], "wire_bytes": [len(data) + 2],
     }  # fmt: skip
     table = Table(PACKETS, {n: np.array(v) for n, v in columns.items()})
@@ -197,7 +197,7 @@ def test_other_ports_are_left_alone():
 def test_roce_v1_is_named_by_its_gids():
     body = rb.bth(WRITE_ONLY, 1, 2) + rb.reth(3, 4, 5) + bytes(8)
     frame = rb.frame_v1(MAC_A, MAC_B, A6, B6, body)
-    got, packets, named = bare_row(roce.PROTO_GRH, frame[14:] + bytes(6))
+    got, packets, named = bare_row(headers.PROTO_GRH, frame[14:] + bytes(6))
     assert (got["fault"], got["has"], got["payload_bytes"], got["flow"]) == (0, GRH | RETH, 8, 0)
     assert named == [struct.unpack(">QQ", A6), struct.unpack(">QQ", B6)]
     assert (got["src"], got["dst"], packets["src"][0], packets["dst"][0]) == (11, 12, 11, 12)
@@ -205,7 +205,7 @@ def test_roce_v1_is_named_by_its_gids():
 
 def test_native_packets_are_named_by_their_lids():
     body = rb.bth(17, 1, 2) + rb.aeth(rb.NO_CREDITS, 9)
-    got, packets, named = bare_row(roce.PROTO_LRH, rb.native(5, 0x1234, body) + b"vc")
+    got, packets, named = bare_row(headers.PROTO_LRH, rb.native(5, 0x1234, body) + b"vc")
     assert (got["fault"], got["has"], got["msn"], got["payload_bytes"]) == (0, AETH, 9, 0)
     assert named == [(LID_HIGH, 5), (LID_HIGH, 0x1234)]
     assert (packets["src"][0], packets["dst"][0]) == (11, 12)
@@ -213,7 +213,7 @@ def test_native_packets_are_named_by_their_lids():
 
 def test_native_packets_with_a_global_route_keep_their_lids():
     packet = rb.native(5, 6, rb.bth(4, 1, 2) + bytes(16), gids=(A6, B6))
-    got, _, named = bare_row(roce.PROTO_LRH, packet)
+    got, _, named = bare_row(headers.PROTO_LRH, packet)
     assert (got["fault"], got["has"], got["payload_bytes"]) == (0, GRH, 16)
     assert named == [(LID_HIGH, 5), (LID_HIGH, 6)]
 
@@ -221,18 +221,18 @@ def test_native_packets_with_a_global_route_keep_their_lids():
 @pytest.mark.parametrize(
     ("proto", "data", "kept", "fault"),
     [
-        (roce.PROTO_LRH, rb.native(5, 6, rb.bth(4, 1, 2)), 7, CUT),
-        (roce.PROTO_LRH, rb.native(5, 6, rb.bth(4, 1, 2)), 19, CUT),
-        (roce.PROTO_LRH, b"\x00\x01" + rb.native(5, 6, rb.bth(4, 1, 2))[2:], None, NOT_TRANSPORT),
+        (headers.PROTO_LRH, rb.native(5, 6, rb.bth(4, 1, 2)), 7, CUT),
+        (headers.PROTO_LRH, rb.native(5, 6, rb.bth(4, 1, 2)), 19, CUT),
+        (headers.PROTO_LRH, b"\x00\x01" + rb.native(5, 6, rb.bth(4, 1, 2))[2:], None, NOT_TRANSPORT),
         (
-            roce.PROTO_LRH,
+            headers.PROTO_LRH,
             rb.native(5, 6, rb.bth(4, 1, 2), gids=(A6, B6))[:4] + b"\0\x11" + bytes(90),
             None,
             6,
         ),
-        (roce.PROTO_GRH, rb.global_route(A6, B6, 16), 39, CUT),
-        (roce.PROTO_GRH, b"\x45" + rb.global_route(A6, B6, 16)[1:] + rb.bth(4, 1, 2), None, NOT_TRANSPORT),
-        (roce.PROTO_GRH, rb.global_route(A6, B6, 4) + rb.bth(4, 1, 2) + bytes(4), None, CONTRADICT),
+        (headers.PROTO_GRH, rb.global_route(A6, B6, 16), 39, CUT),
+        (headers.PROTO_GRH, b"\x45" + rb.global_route(A6, B6, 16)[1:] + rb.bth(4, 1, 2), None, NOT_TRANSPORT),
+        (headers.PROTO_GRH, rb.global_route(A6, B6, 4) + rb.bth(4, 1, 2) + bytes(4), None, CONTRADICT),
     ],
 )
 def test_damage_outside_ip(proto, data, kept, fault):
@@ -242,6 +242,14 @@ def test_damage_outside_ip(proto, data, kept, fault):
 def test_local_ids_are_told_from_addresses():
     assert address_text(LID_HIGH, 5) == "lid 5"
     assert address_text(0, 5) == "::5"
+
+
+def test_roce_v1_frames_reach_the_packets_table_by_name():
+    frame = rb.frame_v1(MAC_A, MAC_B, A6, B6, rb.bth(4, 1, 2) + bytes(8))
+    tables, directory = parse([OVER_4.frame(rb.bth(4, 1, 2)), frame])
+    assert [directory.addresses[i] for i in tables.packets["src"]] == ["10.1.2.3", "2001:db8::1"]
+    assert tables.roce["dst"].tolist() == tables.packets["dst"].tolist()
+    assert tables.roce["fault"].tolist() == [0, 0]
 
 
 def test_addresses_reach_the_directory():
@@ -259,7 +267,7 @@ def test_any_bytes_give_a_row_with_a_reason(pieces, proto):
     sizes = np.array([len(p) for p in pieces])
     columns = {
         "frame": np.arange(len(pieces)), "proto": np.full(len(pieces), proto), "payload_at": at,
-        "fault": np.full(len(pieces), 0 if proto == 17 else roce.NOT_IP),
+        "fault": np.full(len(pieces), 0 if proto == 17 else headers.NOT_IP),
         "dport": np.full(len(pieces), roce.ROCE_PORT), "captured_bytes": sizes, "payload_bytes": sizes,
     }  # fmt: skip
     packets = Table(PACKETS, columns)

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -10,9 +9,7 @@ import numpy as np
 import pytest
 
 from skewscope.core.directory import Directory
-from skewscope.core.schemas import PACKETS
-from skewscope.core.tables import Table
-from skewscope.wire import build, icrc, roce
+from skewscope.wire import build, icrc
 from skewscope.wire import roce_build as rb
 from skewscope.wire.packets import PacketParser
 from skewscope.wire.pcap import parse_header, walk_records
@@ -81,37 +78,15 @@ def _number(field, text):
 
 
 def ours(path):
-    """Return (tables, ICRC results) of a classic capture of Ethernet frames."""
+    """Return (roce table, ICRC results, address names) of a classic capture."""
     data = path.read_bytes()
     header = parse_header(data)
     buf = np.frombuffer(data, np.uint8)[24:]
     columns = [np.zeros(512, np.int64) for _ in range(4)]
     n, _, _ = walk_records(buf, header.big_endian, header.unit_ns, *columns)
-    tables = PacketParser(Directory()).parse(buf, *(c[:n] for c in columns), 0, 1)
-    return tables.roce, icrc.verify(buf, tables.packets)
-
-
-def native(path):
-    """Return (roce table, ICRC results) of a capture of InfiniBand in ERF records."""
-    data = path.read_bytes()
-    at, starts, sizes = 24, [], []
-    while at < len(data):
-        kept = struct.unpack_from("<I", data, at + 8)[0]
-        body, more = at + 16 + 16, data[at + 16 + 8] & 0x80
-        while more:
-            more, body = data[body] & 0x80, body + 8
-        starts.append(body)
-        sizes.append(at + 16 + kept - body)
-        at += 16 + kept
-    n = len(starts)
-    columns = {
-        "frame": np.arange(1, n + 1), "proto": np.full(n, roce.PROTO_LRH), "fault": np.full(n, roce.NOT_IP),
-        "payload_at": np.array(starts), "captured_bytes": np.array(sizes),
-    }  # fmt: skip
-    packets = Table(PACKETS, columns)
-    buf = np.frombuffer(data, np.uint8)
-    table = roce.parse(buf, packets, lambda keys: keys[:, 1].astype(np.uint32))
-    return table, icrc.verify(buf, packets)
+    directory = Directory()
+    tables = PacketParser(directory).parse(buf, *(c[:n] for c in columns), 0, 1, header.link_type)
+    return tables.roce, icrc.verify(buf, tables.packets), directory.addresses
 
 
 def agree(table, told):
@@ -148,7 +123,7 @@ def test_recorded_roce(name):
     path = Path(SAMPLES) / "pcap-roce" / f"{name}.pcap"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    table, _ = ours(path)
+    table, _, _ = ours(path)
     agree(table, tshark(path))
 
 
@@ -158,12 +133,11 @@ def test_recorded_native_infiniband():
     path = Path(SAMPLES) / "pcap-ib" / "infiniband_erf_2008.pcap"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    table, results = native(path)
+    table, results, names = ours(path)
     told = tshark(path)
     agree(table, told)
-    assert [(int(s), int(d)) for s, d in zip(table["src"], table["dst"], strict=True)] == [
-        (t["lrh.slid"], t["lrh.dlid"]) for t in told
-    ]
+    for way, field in (("src", "lrh.slid"), ("dst", "lrh.dlid")):
+        assert [names[i] for i in table[way]] == [f"lid {t[field]}" for t in told]
     assert np.all(results == icrc.RIGHT)
 
 
@@ -178,12 +152,12 @@ def every_kind():
         UD | 5: rb.deth(0x11111111, 0x123) + imm, XRC | SEND_ONLY: bytes(4),
     }  # fmt: skip
     bodies = []
-    for number, (opcode, headers) in enumerate(kinds.items()):
+    for number, (opcode, extra) in enumerate(kinds.items()):
         assert HEADERS[opcode]
         size = 0 if opcode == READ_REQUEST else 37
         pad = rb.padding(size)
         bth = rb.bth(opcode, 0x100 + number, number, ack=bool(number & 1), pad=pad, solicited=number % 3 == 0)
-        bodies.append(bth + headers + b"\xa5" * size + bytes(pad))
+        bodies.append(bth + extra + b"\xa5" * size + bytes(pad))
     for syndrome in (rb.NO_CREDITS, rb.rnr_syndrome(0.64), rb.SEQUENCE_ERROR, 0x62):
         bodies.append(rb.bth(ACKNOWLEDGE, 9, 8) + rb.aeth(syndrome, 7))
     return bodies
@@ -196,7 +170,7 @@ def test_built_frames_are_dissected_alike(six, tmp_path):
     frames = [path.frame(body) for body in every_kind()] + [path.notification(5)]
     file = tmp_path / "built.pcap"
     file.write_bytes(build.capture([(i * 1000, f, len(f)) for i, f in enumerate(frames)], 65_535))
-    table, results = ours(file)
+    table, results, _ = ours(file)
     told = tshark(file)
     agree(table, told)
     assert np.all(results == icrc.RIGHT)

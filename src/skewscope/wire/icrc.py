@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from skewscope.core.tables import Array, Table
-from skewscope.wire.jit import inner, njit
+from skewscope.wire.headers import PROTO_LRH
+from skewscope.wire.jit import inlined, inner, njit
 from skewscope.wire.layout import i64
+from skewscope.wire.load import Bytes, be16, be32, bytes_of, frozen, u8
 from skewscope.wire.roce import (
     BTH_BYTES,
     GRH_BYTES,
@@ -19,10 +21,8 @@ from skewscope.wire.roce import (
     LNH_BTH,
     LNH_GRH,
     LRH_BYTES,
-    PROTO_LRH,
     PROTO_UDP,
     candidates,
-    frozen,
 )
 
 UNKNOWN, RIGHT, WRONG = 0, 1, 2
@@ -51,36 +51,35 @@ TABLES: Array = _tables()
 
 
 @inner
-def _crc(crc: int, data: Array, at: int, end: int) -> int:
+def _crc(crc: int, data: Bytes, at: int, end: int) -> int:
     """Return the running CRC register after data[at:end]."""
     while at + 8 <= end:
-        low = crc ^ (
-            i64(data[at]) | i64(data[at + 1]) << 8 | i64(data[at + 2]) << 16 | i64(data[at + 3]) << 24
-        )
+        one, two = be32(data, at), be32(data, at + 4)
         crc = i64(
-            TABLES[7, low & 255]
-            ^ TABLES[6, (low >> 8) & 255]
-            ^ TABLES[5, (low >> 16) & 255]
-            ^ TABLES[4, low >> 24]
-            ^ TABLES[3, data[at + 4]]
-            ^ TABLES[2, data[at + 5]]
-            ^ TABLES[1, data[at + 6]]
-            ^ TABLES[0, data[at + 7]]
+            TABLES[7, (one >> 24) ^ (crc & 255)]
+            ^ TABLES[6, ((one >> 16) & 255) ^ ((crc >> 8) & 255)]
+            ^ TABLES[5, ((one >> 8) & 255) ^ ((crc >> 16) & 255)]
+            ^ TABLES[4, (one & 255) ^ (crc >> 24)]
+            ^ TABLES[3, two >> 24]
+            ^ TABLES[2, (two >> 16) & 255]
+            ^ TABLES[1, (two >> 8) & 255]
+            ^ TABLES[0, two & 255]
         )
         at += 8
     while at < end:
-        crc = (crc >> 8) ^ i64(TABLES[0, (crc ^ i64(data[at])) & 255])
+        crc = (crc >> 8) ^ i64(TABLES[0, (crc ^ u8(data, at)) & 255])
         at += 1
     return crc
 
 
-@inner
-def _be16(buf: Array, at: int) -> int:
-    return (i64(buf[at]) << 8) | i64(buf[at + 1])
+@inlined
+def _copy(buf: Bytes, at: int, count: int, head: Array, to: int) -> None:
+    for k in range(count):
+        head[to + k] = u8(buf, at + k)
 
 
 @inner
-def _ip_start(buf: Array, udp: int, size: int) -> int:
+def _ip_start(buf: Bytes, udp: int, size: int) -> int:
     """Return the offset of the IP header before the UDP header at `udp`, or -1.
 
     The packets table does not hold it, so it is searched backwards and accepted only where version,
@@ -91,25 +90,25 @@ def _ip_start(buf: Array, udp: int, size: int) -> int:
         if at < 0:
             return -1
         told = i64(0)
-        if buf[at] == 0x40 | words and buf[at + 9] == PROTO_UDP:
-            told = _be16(buf, at + 2) - 4 * words
-        elif words == IPV6_BYTES // 4 and buf[at] >> 4 == 6 and buf[at + 6] == PROTO_UDP:
-            told = _be16(buf, at + 4)
+        if u8(buf, at) == 0x40 | words and u8(buf, at + 9) == PROTO_UDP:
+            told = be16(buf, at + 2) - 4 * words
+        elif words == IPV6_BYTES // 4 and u8(buf, at) >> 4 == 6 and u8(buf, at + 6) == PROTO_UDP:
+            told = be16(buf, at + 4)
         if told == UDP_BYTES + size:
             return at
     return -1
 
 
 @inner
-def _ip_head(buf: Array, bth: int, size: int, head: Array) -> int:
+def _ip_head(buf: Bytes, bth: int, size: int, head: Array) -> int:
     """Copy and mask the IP and UDP headers before a BTH; returns the bytes filled, 0 = not found."""
     at = _ip_start(buf, bth - UDP_BYTES, size)
     if at < 0:
         return 0
     n = 8 + bth - at
     head[:8] = 0xFF
-    head[8:n] = buf[at:bth]
-    if buf[at] >> 4 == 4:
+    _copy(buf, at, bth - at, head, 8)
+    if u8(buf, at) >> 4 == 4:
         head[9] = head[16] = head[18] = head[19] = 0xFF
     else:
         head[8] |= 0x0F
@@ -125,7 +124,7 @@ def _mask_global_route(head: Array, at: int) -> None:
 
 
 @inner
-def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tuple[int, int, int]:
+def _route_head(buf: Bytes, at: int, end: int, local: bool, head: Array) -> tuple[int, int, int]:
     """Copy and mask LRH and GRH at `at`; returns (bytes filled, offset of the BTH, its packet's size).
 
     No bytes filled: cut off, or not a packet with transport headers.
@@ -134,13 +133,13 @@ def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tupl
         if at + GRH_BYTES > end:
             return 0, 0, 0
         head[:8] = 0xFF
-        head[8:48] = buf[at : at + GRH_BYTES]
+        _copy(buf, at, GRH_BYTES, head, 8)
         _mask_global_route(head, 8)
-        return 48, at + GRH_BYTES, _be16(buf, at + 4)
+        return 48, at + GRH_BYTES, be16(buf, at + 4)
     if at + LRH_BYTES + GRH_BYTES > end and at + LRH_BYTES + BTH_BYTES + ICRC_BYTES > end:
         return 0, 0, 0
-    following = i64(buf[at + 1]) & 3
-    size = (_be16(buf, at + 4) & 0x7FF) * 4
+    following = u8(buf, at + 1) & 3
+    size = (be16(buf, at + 4) & 0x7FF) * 4
     n = i64(LRH_BYTES)
     if following == LNH_GRH:
         n += GRH_BYTES
@@ -148,7 +147,7 @@ def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tupl
         return 0, 0, 0
     if at + n > end:
         return 0, 0, 0
-    head[:n] = buf[at : at + n]
+    _copy(buf, at, n, head, 0)
     if following == LNH_GRH:  # routers between subnets replace the whole LRH
         head[:LRH_BYTES] = 0xFF
         _mask_global_route(head, LRH_BYTES)
@@ -158,19 +157,19 @@ def _route_head(buf: Array, at: int, end: int, local: bool, head: Array) -> tupl
 
 
 @inner
-def _check(buf: Array, proto: int, at: int, end: int, size: int, head: Array) -> int:
+def _check(buf: Bytes, proto: int, at: int, end: int, size: int, head: Array) -> int:
     if proto == PROTO_UDP:
         n = _ip_head(buf, at, size, head) if at <= end else 0
     else:
         n, at, size = _route_head(buf, at, end, proto == PROTO_LRH, head)
     if n == 0 or size < BTH_BYTES + ICRC_BYTES or at + size > end:
         return UNKNOWN
-    head[n : n + BTH_BYTES] = buf[at : at + BTH_BYTES]
+    _copy(buf, at, BTH_BYTES, head, n)
     head[n + 4] = 0xFF
-    crc = _crc(i64(0xFFFFFFFF), head, 0, n + BTH_BYTES)
+    crc = _crc(i64(0xFFFFFFFF), bytes_of(head), 0, n + BTH_BYTES)
     tail = at + size - ICRC_BYTES
     crc = _crc(crc, buf, at + BTH_BYTES, tail) ^ 0xFFFFFFFF
-    told = i64(buf[tail]) | i64(buf[tail + 1]) << 8 | i64(buf[tail + 2]) << 16 | i64(buf[tail + 3]) << 24
+    told = u8(buf, tail) | u8(buf, tail + 1) << 8 | u8(buf, tail + 2) << 16 | u8(buf, tail + 3) << 24
     return RIGHT if crc == told else WRONG
 
 
@@ -180,11 +179,12 @@ def check_frames(
 ) -> None:
     """Fill out uint8 (n,) with the results for the packets at `rows` int64 (n,)."""
     head = np.zeros(MAX_HEAD, np.uint8)
+    data = bytes_of(buf)
     for n in range(len(rows)):
         i = rows[n]
         start = i64(at[i])
         end = min(start + i64(captured[i]), i64(len(buf)))
-        out[n] = _check(buf, i64(proto[i]), start, end, i64(payload[i]), head)
+        out[n] = _check(data, i64(proto[i]), start, end, i64(payload[i]), head)
 
 
 def verify(buf: Array, packets: Table) -> Array:

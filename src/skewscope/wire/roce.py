@@ -14,8 +14,10 @@ import numpy as np
 from skewscope.core.directory import LID_HIGH
 from skewscope.core.schemas import ROCE
 from skewscope.core.tables import Array, Table
-from skewscope.wire.jit import inner, njit
+from skewscope.wire.headers import NOT_IP, PROTO_GRH, PROTO_LRH
+from skewscope.wire.jit import inlined, njit
 from skewscope.wire.layout import Row, Rows, i64, row_type
+from skewscope.wire.load import Bytes, be16, be32, be64, bytes_of, frozen, u8
 from skewscope.wire.roce_codes import (
     AETH,
     CNP,
@@ -43,10 +45,7 @@ FAULTS = {
 """Reason codes of the `fault` column. Only rows with 0 and 1 are RoCE."""
 
 ROCE_PORT = 4791
-PROTO_UDP, PROTO_LRH, PROTO_GRH = 17, 253, 254
-"""`proto` of packets that may be RoCE: over UDP; native InfiniBand, its LRH at `payload_at`; RoCEv1,
-its GRH there. The latter two have the packets fault NOT_IP (in IP the numbers are for experiments)."""
-NOT_IP = 3
+PROTO_UDP = 17
 ICRC_BYTES = 4
 BTH_BYTES, LRH_BYTES, GRH_BYTES = 12, 8, 40
 LNH_GRH, LNH_BTH = 3, 2
@@ -77,28 +76,14 @@ class Frames(NamedTuple):
     dscp: Array
 
 
-@inner
-def _be16(buf: Array, at: int) -> int:
-    return (i64(buf[at]) << 8) | i64(buf[at + 1])
+@inlined
+def _be24(buf: Bytes, at: int) -> int:
+    """Return the 24-bit number at `at`, which is not the first byte of the buffer."""
+    return be32(buf, at - 1) & 0xFFFFFF
 
 
-@inner
-def _be24(buf: Array, at: int) -> int:
-    return (i64(buf[at]) << 16) | _be16(buf, at + 1)
-
-
-@inner
-def _be32(buf: Array, at: int) -> int:
-    return (_be16(buf, at) << 16) | _be16(buf, at + 2)
-
-
-@inner
-def _be64(buf: Array, at: int) -> np.uint64:
-    return (np.uint64(_be32(buf, at)) << np.uint64(32)) | np.uint64(_be32(buf, at + 4))
-
-
-@inner
-def _extensions(buf: Array, at: int, end: int, headers: int, row: Row) -> int:
+@inlined
+def _extensions(buf: Bytes, at: int, end: int, headers: int, row: Row) -> int:
     """Read the headers behind the BTH in their order; returns 1 where the capture ends within them."""
     if headers & RDETH:
         at += 4
@@ -116,36 +101,36 @@ def _extensions(buf: Array, at: int, end: int, headers: int, row: Row) -> int:
         if at + 16 > end:
             return 1
         row["has"] |= RETH
-        row["address"] = _be64(buf, at)
-        row["dma_bytes"] = _be32(buf, at + 12)
+        row["address"] = be64(buf, at)
+        row["dma_bytes"] = be32(buf, at + 12)
         at += 16
     if headers & AETH:
         if at + 4 > end:
             return 1
         row["has"] |= AETH
-        row["syndrome"] = buf[at]
+        row["syndrome"] = u8(buf, at)
         row["msn"] = _be24(buf, at + 1)
         at += 4
     if headers & IMMEDIATE:
         if at + 4 > end:
             return 1
         row["has"] |= IMMEDIATE
-        row["immediate"] = _be32(buf, at)
+        row["immediate"] = be32(buf, at)
     return 0
 
 
-@inner
-def _transport(buf: Array, at: int, end: int, size: int, row: Row) -> int:
+@inlined
+def _transport(buf: Bytes, at: int, end: int, size: int, row: Row) -> int:
     """Parse a BTH and what follows; `size`: its packet's length, ICRC included. Returns the fault."""
     if at + BTH_BYTES > end:
         return 1 if size >= BTH_BYTES + ICRC_BYTES else 2
-    flags = i64(buf[at + 1])
+    flags = u8(buf, at + 1)
     if flags & 15:
         return 3
-    reserved = ((i64(buf[at + 4]) & 0x3F) << 7) | (i64(buf[at + 8]) & 0x7F)
+    reserved = ((u8(buf, at + 4) & 0x3F) << 7) | (u8(buf, at + 8) & 0x7F)
     if reserved & (reserved - 1):  # one bit is how adapters mark packets for adaptive routing
         return 4
-    opcode = i64(buf[at])
+    opcode = u8(buf, at)
     headers = HEADERS[opcode]
     if not headers & KNOWN:
         return 5
@@ -156,11 +141,11 @@ def _transport(buf: Array, at: int, end: int, size: int, row: Row) -> int:
     row["bits"] = (
         (flags >> 7)
         | ((flags >> 6) & 1) << 1
-        | (i64(buf[at + 4]) >> 7) << 2
-        | ((i64(buf[at + 4]) >> 6) & 1) << 3
-        | (i64(buf[at + 8]) >> 7) << 4
+        | (u8(buf, at + 4) >> 7) << 2
+        | ((u8(buf, at + 4) >> 6) & 1) << 3
+        | (u8(buf, at + 8) >> 7) << 4
     )
-    row["pkey"] = _be16(buf, at + 2)
+    row["pkey"] = be16(buf, at + 2)
     row["qp"] = _be24(buf, at + 5)
     row["psn"] = _be24(buf, at + 9)
     row["payload_bytes"] = payload
@@ -172,25 +157,25 @@ def _transport(buf: Array, at: int, end: int, size: int, row: Row) -> int:
     return fault
 
 
-@inner
-def _global_route(buf: Array, at: int, end: int, name: bool, row: Row, keys: Array) -> int:
+@inlined
+def _global_route(buf: Bytes, at: int, end: int, name: bool, row: Row, keys: Array) -> int:
     """Parse a GRH; fills keys uint64 (4,) with its GIDs where they name the packet. Returns the fault."""
     if at + GRH_BYTES > end:
         return 1
-    if buf[at] >> 4 != 6:
+    if u8(buf, at) >> 4 != 6:
         return 6
-    tos = (_be16(buf, at) >> 4) & 0xFF
+    tos = (be16(buf, at) >> 4) & 0xFF
     row["ecn"] = tos & 3
     row["dscp"] = tos >> 2
     row["has"] |= GRH
     if name:
         for k in range(4):
-            keys[k] = _be64(buf, at + 8 + 8 * k)
-    return 0 if buf[at + 6] == NEXT_IS_BTH else 6
+            keys[k] = be64(buf, at + 8 + 8 * k)
+    return 0 if u8(buf, at + 6) == NEXT_IS_BTH else 6
 
 
-@inner
-def _routes(buf: Array, at: int, end: int, local: bool, row: Row, keys: Array) -> tuple[int, int, int]:
+@inlined
+def _routes(buf: Bytes, at: int, end: int, local: bool, row: Row, keys: Array) -> tuple[int, int, int]:
     """Pass LRH and GRH of a packet that is not in IP; returns (offset of the BTH, its size, fault).
 
     Native packets are named by their local ids, which all of them have: few within a subnet have a GRH,
@@ -200,10 +185,10 @@ def _routes(buf: Array, at: int, end: int, local: bool, row: Row, keys: Array) -
     if local:
         if at + LRH_BYTES > end:
             return at, 0, 1
-        keys[0], keys[1] = LID_HIGH, np.uint64(_be16(buf, at + 6))
-        keys[2], keys[3] = LID_HIGH, np.uint64(_be16(buf, at + 2))
-        following = i64(buf[at + 1]) & 3
-        size = (_be16(buf, at + 4) & 0x7FF) * 4 - LRH_BYTES
+        keys[0], keys[1] = LID_HIGH, np.uint64(be16(buf, at + 6))
+        keys[2], keys[3] = LID_HIGH, np.uint64(be16(buf, at + 2))
+        following = u8(buf, at + 1) & 3
+        size = (be16(buf, at + 4) & 0x7FF) * 4 - LRH_BYTES
         at += LRH_BYTES
         if following == LNH_BTH:
             return at, size, 0
@@ -212,7 +197,7 @@ def _routes(buf: Array, at: int, end: int, local: bool, row: Row, keys: Array) -
         size -= GRH_BYTES
     fault = _global_route(buf, at, end, not local, row, keys)
     if fault == 0:
-        told = _be16(buf, at + 4)
+        told = be16(buf, at + 4)
         if local and told != size:
             fault = 2
         size = told
@@ -225,7 +210,8 @@ def parse_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> 
 
     keys: uint64 (m, 4), source and destination of the m packets that are not in IP, zeros where cut off.
     """
-    outside_ip = 0
+    outside_ip, size_of_buf = 0, len(buf)
+    data = bytes_of(buf)
     for n in range(len(rows)):
         i = rows[n]
         row = out[n]
@@ -240,14 +226,14 @@ def parse_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> 
         row["ecn"] = f.ecn[i]
         row["dscp"] = f.dscp[i]
         at = i64(f.at[i])
-        end = min(at + i64(f.captured[i]), i64(len(buf)))
+        end = min(at + i64(f.captured[i]), size_of_buf)
         size = i64(f.payload[i])
         fault = i64(0)
         if f.proto[i] != PROTO_UDP:
-            at, size, fault = _routes(buf, at, end, f.proto[i] == PROTO_LRH, row, keys[outside_ip])
+            at, size, fault = _routes(data, at, end, f.proto[i] == PROTO_LRH, row, keys[outside_ip])
             outside_ip += 1
         if fault == 0:
-            fault = _transport(buf, at, end, size, row)
+            fault = _transport(data, at, end, size, row)
         row["fault"] = fault
 
 
@@ -266,13 +252,6 @@ def frames_of(packets: Table) -> Frames:
         "captured_bytes", "payload_at", "ecn", "dscp",
     )  # fmt: skip
     return Frames(*(np.ascontiguousarray(packets[n]) for n in names))
-
-
-def frozen(buf: Array) -> Array:
-    """Return a read-only contiguous view of bytes: one type for the kernels, whoever owns them."""
-    view = np.ascontiguousarray(buf, np.uint8).view()
-    view.flags.writeable = False
-    return view
 
 
 def parse(buf: Array, packets: Table, intern: Interning) -> Table:

@@ -28,8 +28,9 @@ SLOTS = 8
 SLOT_BYTES = 512 * 1024
 POST_NS = 2_000
 """From a rank's start of a collective to its first grants."""
-REDUCE_NS = 1_500
-"""Time to add one piece and hand it to the adapter."""
+REDUCE_NS = 5_000
+"""Time to notice a piece, add it and have the proxy thread hand it to the adapter; half-normal spread."""
+REDUCE_SPREAD = 0.2
 NVLINK_BYTES_PER_NS = 200.0
 NVLINK_NS = 1_000
 SPLIT_ABOVE = 8_192
@@ -85,6 +86,8 @@ class Ring:
     vlan: int = 0
     dscp: int = 0
     snap_length: int = 128
+    clock_spread_s: float = 0.0
+    """Standard deviation of the constant by which the clock of each host's tap is off."""
     seed: int = 1
     faults: tuple[RingFault, ...] = ()
 
@@ -153,6 +156,7 @@ class _Rank:
         self.takes: list[_Connection] = []
         self._own = Noise(ring.seed, f"own {index}", normal=True)
         self._chance = Noise(ring.seed, f"chance {index}")
+        self._work = Noise(ring.seed, f"work {index}", normal=True)
         self._got = [0] * ring.channels
         self._granted = [0] * ring.channels
         self._open = 0
@@ -194,15 +198,16 @@ class _Rank:
         """Take a piece: pass it on after adding it, grant the buffer again, end with the last one."""
         self._got[channel] += 1
         loop = self.world.loop
+        work_ns = int(REDUCE_NS * (1 + REDUCE_SPREAD * abs(self._work.next())))
         if self._granted[channel] < self.world.rounds:
-            self._grant_later(channel, 1, REDUCE_NS)
+            self._grant_later(channel, 1, work_ns)
         if self._got[channel] < self.world.rounds:
-            loop.at(loop.now + REDUCE_NS, self.sends[channel].offer, self.world.piece)
+            loop.at(loop.now + work_ns, self.sends[channel].offer, self.world.piece)
             return
         self._open -= 1
         if self._open == 0:
             self._done += 1
-            loop.at(loop.now + REDUCE_NS, self.next)
+            loop.at(loop.now + work_ns, self.next)
 
 
 class _World:
@@ -298,9 +303,11 @@ class _World:
             rank.next()
         self.loop.run(self.start_ns + 10**15)
         files = {}
+        clock = Noise(self.ring.seed, "clocks", normal=True)
         for host, records in enumerate(self.records):
-            records.sort(key=lambda r: r[0])
-            files[f"h{host}"] = build.capture(records, self.ring.snap_length)
+            off_ns = int(self.ring.clock_spread_s * 1e9 * clock.next())
+            seen = sorted(((ts + off_ns, frame, size) for ts, frame, size in records), key=lambda r: r[0])
+            files[f"h{host}"] = build.capture(seen, self.ring.snap_length)
         return files
 
 
