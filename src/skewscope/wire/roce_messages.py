@@ -21,6 +21,7 @@ from skewscope.wire.roce_lanes import (
     EVICTED,
     HELD_ROWS,
     HOLE_ROWS,
+    INSIDE,
     LOST,
     MESSAGE_ROWS,
     REPEATED,
@@ -181,6 +182,34 @@ def _packet(state: Lanes, p: Row, out: Made) -> None:
 
 
 @inner
+def _continues(lanes: Rows, p: Row) -> bool:
+    """Take the next packet in the middle of a message, or a plain acknowledgement: most packets are such.
+
+    Only one array is passed: a tuple of arrays costs atomic reference counts per call.
+    """
+    op = i64(p["opcode"]) & 0x1F
+    if op == n.ACKNOWLEDGE:
+        return bool(p["syndrome"] & NAK != NAK_SEQUENCE)
+    if not (i64(1) << op) & n.MIDDLES:
+        return False
+    space = i64(1 if op >= n.READ_FIRST else 0)
+    k = lane_at(lanes, i64(p["src"]), i64(p["dst"]), i64(p["qp"]), space)
+    if k < 0:
+        return False
+    lane = lanes[k]
+    size = i64(p["payload_bytes"])
+    expected = lane["next"] == p["psn"] and lane["phase"] == INSIDE and lane["mtu"] >= size
+    if not expected or lane["gap"] == 1 or p["ts_ns"] - lane["last_ns"] > NEW_QP_NS or lane["bulk"] == 1:
+        return False
+    lane["last_ns"] = p["ts_ns"]
+    lane["strays"] = 0
+    lane["loose"] = 0
+    lane["next"] = (i64(p["psn"]) + 1) & 0xFFFFFF
+    lane["bytes"] += size
+    return True
+
+
+@inner
 def _room(state: Lanes, out: Made) -> bool:
     """Tell whether the rows of one more step fit."""
     return bool(max(state.cells[MESSAGE_ROWS], state.cells[HOLE_ROWS]) + SPARE_ROWS <= len(out.messages))
@@ -192,7 +221,7 @@ def take(state: Lanes, packets: Rows, start: int, out: Made) -> int:
 
     packets: rows of the `roce` schema in capture order. Rows with a fault are passed over.
     """
-    cells = state.cells
+    cells, lanes = state.cells, state.lanes
     for i in range(start, len(packets)):
         p = packets[i]
         ts = i64(p["ts_ns"])
@@ -207,7 +236,7 @@ def take(state: Lanes, packets: Rows, start: int, out: Made) -> int:
             cells[SWEEP_NS] = ts
         if not _room(state, out):
             return i
-        if p["fault"] == 0 and p["opcode"] < 0x40:
+        if p["fault"] == 0 and p["opcode"] < 0x40 and not _continues(lanes, p):
             _packet(state, p, out)
     return len(packets)
 
