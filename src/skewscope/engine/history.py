@@ -17,6 +17,7 @@ from skewscope.diagnose.context import Context, host_of
 from skewscope.engine.traces import Traces
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
+from skewscope.features.parts import FRAMINGS, PATTERNS, PartRows
 from skewscope.features.rounds import RoundRows, Rounds
 from skewscope.features.transport import PairRows
 
@@ -29,6 +30,9 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "leg": ("zero_window_s", "lost_up", "lost_down", "rtt_s"),
 }
 """Features that reports plot and impact is computed from."""
+
+UNTAGGED_FRAMINGS = (2, 3)
+"""Of messages by NCCL; groups that are not understood are named as Gloo ones, as before."""
 
 COUNTS = ("chunks", "arrivals")
 """Those that count what happened in a window; the others are states or times."""
@@ -63,6 +67,7 @@ class History:
         self._directory: Directory | None = None
         self._graph: GraphRows | None = None
         self._round_s: dict[int, float] = {}
+        self._speaks: dict[int, str] = {}
         self.first_ns = 0
         self.last_ns = 0
 
@@ -74,6 +79,8 @@ class History:
         self.last_ns = slice_.end_ns
         self._graph = cast(GraphRows, rows["host"])
         self._round_s.update(cast(GroupRows, rows["group"]).round_s)
+        if "part" in rows:
+            self._note_parts(cast(PartRows, rows["part"]))
         for (scope, name), traces in self._traces.items():
             got = rows.get(scope)
             column = None if got is None else got.columns.get(name)
@@ -86,6 +93,14 @@ class History:
         total = sum(map(len, self._traces.values()))
         limit = min(MAX_POINTS, max(MIN_POINTS, POINTS // max(total, 1)))
         traces.add(ts, rows.keys, column, len(traces) + MAX_SERIES - total, limit)
+
+    def _note_parts(self, parts: PartRows) -> None:
+        """Remember what untagged groups speak: "ring, NCCL over RoCE"."""
+        for g, framing in parts.framing.items():
+            if framing in UNTAGGED_FRAMINGS:
+                pattern = parts.pattern.get(g, 0)
+                words = [PATTERNS[pattern]] if pattern else []
+                self._speaks[g] = ", ".join([*words, FRAMINGS[framing]])
 
     def _note_edges(self, pairs: PairRows) -> None:
         if not pairs.pair_of:
@@ -158,7 +173,7 @@ class History:
             Group(
                 names[g],
                 sorted((names[m] for m in members), key=_place),
-                "gloo",
+                self._speaks.get(g, "gloo"),
                 self._round_s.get(g),
                 self._counts.get(g, 0),
             )

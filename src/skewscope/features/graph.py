@@ -18,6 +18,12 @@ Broadcasts and a neighbour's flooded frames make up the rest."""
 
 MAX_TRACKED_ADDRESSES = 1 << 16
 
+COLLECTIVE_FRAMINGS = 3
+"""Framings of `messages` up to this one are collective traffic: Gloo, NCCL over sockets and over RoCE."""
+TAGGED, NCCL_SOCKET, NCCL_ROCE = 1, 2, 3
+CLEAR_TO_SEND = 3
+"""Kind of a message by which an NCCL receiver lets its sender go."""
+
 
 @dataclass
 class GraphRows(FeatureRows):
@@ -59,6 +65,11 @@ def grow(array: Array, size: int, fill: float) -> Array:
     bigger = np.full((max(size, 2 * len(array), 64), *array.shape[1:]), fill, dtype=array.dtype)
     bigger[: len(array)] = array
     return bigger
+
+
+def is_collective(messages: Table) -> Array:
+    """Return bool (n,): rows of a `messages` table that belong to collectives."""
+    return np.asarray(messages["framing"] <= COLLECTIVE_FRAMINGS)
 
 
 class Graph:
@@ -105,7 +116,7 @@ class Graph:
             self._learn_taps(packets)
             self._learn_flows(packets)
         self._learn_servers(slice_.tables["http"])
-        self._learn_groups(np.unique(slice_.tables["messages"]["flow"]), slice_.directory.addresses)
+        self._learn_messages(slice_.tables["messages"], slice_.directory.addresses)
         self._learn_opaque(slice_, packets)
         return self._rows(slice_)
 
@@ -222,6 +233,15 @@ class Graph:
         unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]
         self._opaque[busy[unframed]] = True
         self._learn_groups(busy[unframed], slice_.directory.addresses)
+
+    def _learn_messages(self, messages: Table, addresses: Sequence[str]) -> None:
+        """Take flows with collective messages for a group's; a clear to send alone makes no group."""
+        clears = (messages["framing"] == NCCL_ROCE) & (messages["kind"] == CLEAR_TO_SEND)
+        kept = is_collective(messages) & (messages["flow"] > 0)
+        self._learn_groups(np.unique(messages["flow"][kept & ~clears]), addresses)
+        src, dst = messages["src"], messages["dst"]
+        same = kept & clears & (self._member[src] >= 0) & (self._member[src] == self._member[dst])
+        self._collective[messages["flow"][same]] = True
 
     def _learn_groups(self, flows: Array, addresses: Sequence[str]) -> None:
         new = flows[~self._collective[flows]] if len(flows) else flows

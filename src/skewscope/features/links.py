@@ -352,7 +352,7 @@ class Links:
     ) -> None:
         c = rows.columns
         self._episode(rows, i, h, active, slice_)
-        self._outages(rows, i, h, slice_)
+        self._outages(rows, i, h, slice_, longest_s)
         if not active.lost:
             return
         into = [active.pairs[k] for k in active.of.get(h, ()) if k[1] == h]
@@ -371,7 +371,7 @@ class Links:
         c["lost_pair_share"][i] = c["lost_pairs"][i] / max(len(worse), 1)
         c["lost_direction"][i] = 0.0 if balance <= 0.6 else (1.0 if n_in > n_out else -1.0)
 
-    def _outages(self, rows: FeatureRows, i: int, h: int, slice_: Slice) -> None:
+    def _outages(self, rows: FeatureRows, i: int, h: int, slice_: Slice, longest_s: float) -> None:
         c = rows.columns
         for gap in self._gaps.get(h, ()):
             settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
 from statistics import fmean as mean
 from statistics import median
@@ -230,6 +231,7 @@ class Members:
             peers = np.append(own[lo:row], own[row + 1 : hi])
             peers = peers[np.isfinite(peers)]
             peers_own[row] = np.median(peers) if len(peers) else np.nan
+        _by_clears(r, excess)
         return excess, busy, peers_own, wait, masked
 
     def _against_past(self, r: Rounds, row: int, busy: float) -> float:
@@ -355,6 +357,24 @@ def beyond_peers(start: Array, entry: Array, busy: Array, excess: Array, wait: A
                 excess[j] = busy[j] - 0.5 * (rest[(count - 1) // 2] + rest[count // 2])
             elif np.isfinite(busy[j]):
                 alone[j] = True
+
+
+def _by_clears(r: Rounds, excess: Array) -> None:
+    """Correct the excess (s) in place where clears to send tell a late sender from a late receiver.
+
+    Who waited for a clear to send is charged with no more than the time since. Who let its sender wait
+    is charged with that, less the median of the other members in the same round.
+    """
+    told = np.isfinite(excess) & (r.cleared >= 0)
+    if not told.any():
+        return
+    excess[told] = np.minimum(excess[told], r.cleared[told] / 1e9)
+    unready = r.unready / 1e9
+    for lo, hi in pairwise(np.append(r.start, len(r.group))):
+        for j in np.flatnonzero(told[lo:hi]):
+            rest = np.delete(unready[lo:hi], j)
+            if len(rest):
+                excess[lo + j] = max(excess[lo + j], unready[lo + j] - float(np.median(rest)))
 
 
 def _began(r: Rounds, row: int) -> int:

@@ -21,7 +21,8 @@ from skewscope.wire.packets import PacketParser
 from skewscope.wire.pcap import HEADER_BYTES, PcapReader, parse_header
 from skewscope.wire.pcapng import PcapngReader
 from skewscope.wire.records import Reader, Rows, Walk
-from skewscope.wire.streams import TABLES, StreamFramer
+from skewscope.wire.roce_messages import RoceMessages
+from skewscope.wire.streams import TABLES, StreamFramer, merged
 
 BLOCK_BYTES = 1 << 21
 MAX_RECORDS = 1 << 16
@@ -44,6 +45,20 @@ class CaptureStats:
     faults: dict[int, int] = field(default_factory=dict)
     protocols: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+
+class _TapFramer:
+    """All that is framed at one tap: TCP streams and the messages of RDMA."""
+
+    def __init__(self, directory: Directory) -> None:
+        self.streams = StreamFramer(directory)
+        self._rdma = RoceMessages()
+
+    def feed(self, packets: Table, roce: Table, buf: Array) -> dict[str, Table]:
+        return merged(self.streams.feed(packets, buf), self._rdma.feed(roce))
+
+    def finish(self) -> dict[str, Table]:
+        return merged(self.streams.finish(), self._rdma.finish())
 
 
 class Capture:
@@ -76,7 +91,7 @@ class Capture:
         self._directory, self._parser = directory, parser
         self._clock = times.new_clock()
         self._taps = Taps(path, directory)
-        self._framers: dict[int, StreamFramer] = {}
+        self._framers: dict[int, _TapFramer] = {}
         self._last_ts = 0
 
     @property
@@ -190,25 +205,25 @@ class Capture:
         if self.kind == "pcapng":
             _relabel(packets, roce, frames, taps, rows.direction[:n][keep])
         self._count(packets)
-        tables = self._frame(packets, buf, taps)
+        tables = self._frame(packets, roce, buf, taps)
         tables["packets"], tables["roce"] = packets, roce
         packets["payload_at"][:] = -1
         return tables
 
-    def _frame(self, packets: Table, buf: Array, taps: int | Array) -> dict[str, Table]:
+    def _frame(self, packets: Table, roce: Table, buf: Array, taps: int | Array) -> dict[str, Table]:
         """Reassemble and frame the streams, each tap for itself."""
         if isinstance(taps, int):
-            return self._framer(taps).feed(packets, buf)
+            return self._framer(taps).feed(packets, roce, buf)
         parts: dict[str, list[Table]] = {name: [] for name in TABLES}
         for tap in np.unique(taps):
-            made = self._framer(int(tap)).feed(packets.take(np.flatnonzero(taps == tap)), buf)
-            for name, table in made.items():
+            mine, rdma = packets.take(np.flatnonzero(taps == tap)), roce.take(roce["tap"] == tap)
+            for name, table in self._framer(int(tap)).feed(mine, rdma, buf).items():
                 parts[name].append(table)
         return {name: _merged(TABLES[name], tables) for name, tables in parts.items()}
 
-    def _framer(self, tap: int) -> StreamFramer:
+    def _framer(self, tap: int) -> _TapFramer:
         if tap not in self._framers:
-            self._framers[tap] = StreamFramer(self._directory)
+            self._framers[tap] = _TapFramer(self._directory)
         return self._framers[tap]
 
     def _count(self, packets: Table) -> None:
@@ -251,7 +266,7 @@ class Capture:
         for framer in self._framers.values():
             for name, table in framer.finish().items():
                 parts[name].append(table)
-            spoken.update(framer.protocols().values())
+            spoken.update(framer.streams.protocols().values())
         self.stats.protocols = dict(spoken)
         rest = {name: _merged(TABLES[name], tables) for name, tables in parts.items()}
         return {**rest, "packets": PACKETS.empty(), "roce": ROCE.empty()}

@@ -11,7 +11,7 @@ Flows without a signature are tested at every segment start, and count as opaque
 from __future__ import annotations
 
 from skewscope.core.tables import Array
-from skewscope.wire import gloo, http1, http2, tls
+from skewscope.wire import gloo, http1, http2, tls, zmtp
 from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import (
     CARRY,
@@ -30,6 +30,7 @@ from skewscope.wire.layout import (
     TEXT_BYTES,
     TLS,
     UNKNOWN,
+    ZMTP,
     Framing,
     Out,
     Row,
@@ -49,6 +50,8 @@ def signature(link: Row, src: Array, at: int, size: int, skip: int) -> int:
         return GLOO
     if tls.looks_like(src, at, size):
         return TLS
+    if zmtp.looks_like(src, at, size):
+        return ZMTP
     if http1.looks_like(src, at, size) != http1.NOTHING:
         return HTTP1
     if http2.looks_like(link, src, at, size, skip):
@@ -86,6 +89,8 @@ def _close(fr: Framing, span: Row, out: Out) -> None:
         http1.close(f, span, out)
     elif proto == HTTP2:
         http2.close(f, fr.h2)
+    elif proto == ZMTP:
+        zmtp.close(f, span, out.messages, out.cells)
     f["phase"] = 0
     f["got"] = 0
 
@@ -202,6 +207,8 @@ def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: 
             gloo.take(f, fr.carry[s], link, span, src, at, sticky, out.messages, out.cells)
         elif proto == TLS:
             tls.take(f, fr.carry[s], link, span, src, at, out.records, out.cells)
+        elif proto == ZMTP:
+            zmtp.take(f, fr.carry[s], link, span, src, at, sticky, out.messages, out.cells)
         elif proto == HTTP1:
             if _take_http1(fr, link, span, src, at, out):
                 continue
@@ -219,5 +226,5 @@ def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: 
 
 @njit
 def rows_spare(size: int) -> int:
-    """Return the most rows that `size` bytes can make: a one-byte chunk takes six."""
-    return size // 4 + 8
+    """Return the most rows that `size` bytes can make: an empty ZeroMQ message takes two."""
+    return size // 2 + 8

@@ -26,8 +26,8 @@ i64: Callable[[Any], int] = cast("Callable[[Any], int]", np.int64)
 DATA, HOLE, CLOSE, OPEN = 0, 1, 2, 3
 
 # Protocols of a flow. OPAQUE is still tested. GRPC is a name for reports: such a flow is framed as HTTP2.
-UNKNOWN, GLOO, HTTP1, TLS, OPAQUE, HTTP2, GRPC = 0, 1, 2, 3, 4, 5, 6
-PROTOCOLS = ("unknown", "gloo", "http1", "tls", "opaque", "http2", "grpc")
+UNKNOWN, GLOO, HTTP1, TLS, OPAQUE, HTTP2, GRPC, ZMTP = 0, 1, 2, 3, 4, 5, 6, 7
+PROTOCOLS = ("unknown", "gloo", "http1", "tls", "opaque", "http2", "grpc", "zmtp")
 
 CLOSED, TENTATIVE, RUNNING = 0, 1, 2
 """States of a direction. closed: no position known. tentative: position from a packet without data,

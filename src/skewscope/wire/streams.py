@@ -221,6 +221,12 @@ class StreamFramer:
         self._arena = _frozen(target)
 
 
+def merged(tables: dict[str, Table], more: dict[str, Table]) -> dict[str, Table]:
+    """Return `tables` with the rows of `more` behind those of the same name."""
+    both = {n: Table.concat(t.schema, [tables[n], t]) for n, t in more.items() if n in tables}
+    return {**tables, **more, **both}
+
+
 def _frozen(values: Array) -> Array:
     """Return a read-only contiguous view: one type for the kernels, whoever owns the bytes."""
     view = np.ascontiguousarray(values, np.uint8).view()

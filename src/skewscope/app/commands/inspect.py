@@ -28,7 +28,7 @@ def command(paths: tuple[str, ...], as_json: bool, icrc: bool, redact: bool) -> 
 
     PATHS are capture files, folders or globs; the current folder if none is given.
     """
-    report, status = _run.read(paths or (".",), **({"check_icrc": True} if icrc else {}))
+    report, status = _run.read(paths or (".",), check_icrc=icrc)
     if redact:
         from skewscope.app.redact import redacted
 
