@@ -53,11 +53,11 @@ def remains(folder: Path, fact: testbed.Truth) -> str:
     return f"{ts.min() / 1e9 - fact.onset_s:.2f} s, {np.count_nonzero(sent)}"
 
 
-def page(rows: list[tuple[str, ...]], right: list[int], date: str, day: long_day.Day) -> str:
+def page(rows: list[tuple[str, ...]], right: list[int], date: str, day: long_day.Day | None) -> str:
     """Return the whole page."""
     head = ("folder", "expected", "0.4 s before the fault", "from the first packet", "first packet, sent")
     lines = [head, ("---",) * len(head), *rows]
-    newline = "\n"
+    told = "\n".join(long_day.lines(day)) if day else "- Not run for this page (`--hours 0`)."
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     bounds = [score_testbed.least_share(n, len(rows)) for n in right]
     return f"""# Short and long baselines
@@ -97,7 +97,7 @@ apart:
 Synthetic: every hour four clients ask for some seconds, nothing is sent in between, and the group keeps its
 connections. Command: `python -m tools.long_day`.
 
-{newline.join(long_day.lines(day))}
+{told}
 
 Times without packets cost nothing: after 10 s of silence event time jumps to the next packet, as it does
 live. A day of traffic without gaps was not run.
@@ -108,7 +108,9 @@ def main(arguments: list[str]) -> int:
     """Score the cut recordings and print or write the page."""
     parser = argparse.ArgumentParser(prog="python -m tools.score_baseline")
     parser.add_argument("--page", type=Path, help="write the page to this file")
-    parser.add_argument("--hours", type=int, default=24, help="length of the synthetic day on the page")
+    parser.add_argument(
+        "--hours", type=int, default=24, help="length of the synthetic day on the page; 0: none"
+    )
     given = parser.parse_args(arguments)
     root = Path(os.environ.get("SKEWSCOPE_SAMPLES", "")) / "testbed"
     if not (root / "expected.toml").is_file():
@@ -126,7 +128,7 @@ def main(arguments: list[str]) -> int:
     print(f"right, of {len(rows)}: {', '.join(map(str, right))}")
     if given.page:
         with tempfile.TemporaryDirectory() as folder:
-            day = long_day.run(given.hours, Path(folder))
+            day = long_day.run(given.hours, Path(folder)) if given.hours else None
         date = datetime.now(UTC).date().isoformat()
         given.page.write_text(page(rows, right, date, day), encoding="utf-8")
     return 0
