@@ -66,6 +66,9 @@ class Flows:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Flows) and self._columns == other._columns
 
+    def __repr__(self) -> str:
+        return f"Flows({list(self)})"
+
     __hash__ = None  # type: ignore[assignment]
 
 

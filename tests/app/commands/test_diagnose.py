@@ -19,7 +19,7 @@ from tests.app import example_report
 
 @pytest.fixture(autouse=True)
 def _pipeline(fake_pipeline):
-    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
+    fake_pipeline(lambda paths, **_: example_report.straggler())
 
 
 def _run(*arguments):
@@ -99,7 +99,7 @@ def test_the_first_sign_comes_early_and_an_interrupt_keeps_what_was_found(long_c
 
 
 def test_the_first_sign_names_nobody_where_the_report_is_redacted(fake_pipeline, capture, straggler):
-    def run(paths, progress=None, stop=None, first=None):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
         first(straggler.incidents[0], 0.34)
         return straggler
 
@@ -114,7 +114,7 @@ def test_the_first_sign_names_nobody_where_the_report_is_redacted(fake_pipeline,
 
 
 def test_quiet_has_no_first_sign(fake_pipeline, capture, straggler):
-    def run(paths, progress=None, stop=None, first=None):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
         assert first is None
         return straggler
 

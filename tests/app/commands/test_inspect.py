@@ -11,7 +11,7 @@ from tests.app import example_report
 
 
 def test_text_json_and_redaction(fake_pipeline, capture):
-    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
+    fake_pipeline(lambda paths, **_: example_report.straggler())
     text = CliRunner().invoke(main, ["inspect", str(capture)])
     assert text.exit_code == 0
     assert "Collective groups" in text.stdout
