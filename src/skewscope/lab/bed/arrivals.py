@@ -76,9 +76,9 @@ def synthetic(
 def trace(
     path: Path, rate: float, most_prompt: int, most_answer: int, start_s: float = 0.0
 ) -> Iterator[Arrival]:
-    """Yield the arrivals of a trace from `start_s` on, its time scaled so that `rate` requests/s come on average.
+    """Yield the arrivals of a trace from `start_s` on, its time scaled to a mean of `rate` requests/s.
 
-    The average is taken over the first 1000 requests. Lengths are scaled down by one factor each so that the
+    The mean is taken over the first 1000 requests. Lengths are scaled down by one factor each so that the
     largest of them is `most_prompt`, `most_answer`: the mix stays, a tiny engine can serve it.
     """
     rows = [r for r in _rows(path) if r[0] >= start_s][:1000]

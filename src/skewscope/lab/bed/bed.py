@@ -1,4 +1,4 @@
-"""A running bed: network, engine, front ends, router or gateway, clients; a context manager that cleans up."""
+"""A running bed: network, engine, front ends, router or gateway, clients; it cleans up behind itself."""
 
 from __future__ import annotations
 

@@ -7,8 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from skewscope.lab.bed.processes import PRIORITY, ProcessError, Processes, until
 from skewscope.lab.bed.system import SWITCH, port
+from skewscope.wire.pcap import HEADER_BYTES, RECORD_BYTES, parse_header, walk_records
 
 FLUSH_S = 1.3
 """libpcap hands a block of a quiet port over after up to one second."""
@@ -58,3 +61,22 @@ def _command(tap: Tap) -> list[object]:
         "tcpdump", "-i", port(tap.node), "-s", tap.snap, "--time-stamp-precision=nano", "-B", 8192,
         "-Z", "root", "-n", "-w", tap.file,
     ]  # fmt: skip
+
+
+def cut(data: bytes, end_ns: int) -> tuple[bytes, int]:
+    """Return a classic pcap file up to its last frame at or before `end_ns`, and its first time stamp (ns).
+
+    The captures end at slightly different times; cut, they end together.
+    """
+    header = parse_header(data)
+    if header is None or len(data) <= HEADER_BYTES:
+        return data, 0
+    records = np.frombuffer(data, np.uint8)[HEADER_BYTES:]
+    most = len(records) // RECORD_BYTES
+    ts, at, captured, wire = (np.zeros(most, np.int64) for _ in range(4))
+    n, _, _ = walk_records(records, header.big_endian, header.unit_ns, ts, at, captured, wire)
+    inside = np.flatnonzero(ts[:n] <= end_ns)
+    if len(inside) == 0:
+        return data[:HEADER_BYTES], 0
+    last = int(inside[-1])
+    return data[: HEADER_BYTES + int(at[last] + captured[last])], int(ts[:n].min())

@@ -67,7 +67,7 @@ class Client:
 
     async def request(self, s: socket.socket, due_ns: int, arrival: Arrival) -> bool:
         """Send one request, read its answer, log it; return whether the connection may be used again."""
-        sent_ns, times, size, tail, ended = time.time_ns(), [], 0, b"", "complete"
+        sent_ns, times, size, tail, ended = time.time_ns(), [], 0, b"", "open"
         try:
             await self._send(s, arrival)
             while not (tail.endswith(END) or b"content-length: 0" in tail):
@@ -80,6 +80,8 @@ class Client:
                 tail = (tail + data)[-400:]
                 if self.s["hang_up_after"] and len(times) >= self.s["hang_up_after"]:
                     raise HungUpError
+            if ended == "open":
+                ended = "complete" if tail.endswith(END) else "refused"
         except HungUpError:
             ended = "hung_up"
             raise
@@ -87,10 +89,7 @@ class Client:
             ended = "failed"
             raise
         finally:
-            ok = ended == "complete" and tail.endswith(END)
-            self._write(
-                due_ns, sent_ns, times, size, arrival, ended if ok or ended != "complete" else "refused"
-            )
+            self._write(due_ns, sent_ns, times, size, arrival, ended)
         return ended == "complete"
 
     async def _send(self, s: socket.socket, arrival: Arrival) -> None:
