@@ -11,8 +11,10 @@ PY     := $(BIN)/python
 # Where the code is that ruff looks at; folders that do not exist yet are left out.
 CODE   := $(wildcard src tests tools bench)
 ARGS   ?=
+# A folder to find torch in, where .venv has none (pip install --target FOLDER torch).
+BED_TORCH ?=
 
-.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench results docs lock changelog acceptance clean
+.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench results bed docs lock changelog acceptance clean
 
 help:  ## print the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +79,9 @@ bench: setup  ## run the benchmarks; each fails under its floor
 results: setup  ## judge the recorded faults (needs SKEWSCOPE_SAMPLES) and write their pages in docs/results
 	$(PY) -m tools.score_testbed --page docs/results/testbed.md
 	$(PY) -m tools.score_baseline --page docs/results/baseline.md
+
+bed: setup  ## record and judge the smoke suite of the live test bed (needs root and torch; docs/bed.md)
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke -o out/bed $(ARGS)
 
 docs: setup  ## write the pages of conditions, features and commands under docs/, and README's table
 	$(PY) -m tools.gen_docs

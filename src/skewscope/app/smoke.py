@@ -37,6 +37,7 @@ SUITE = (
 )
 SNAP_BYTES = 114
 SHORTENED = 0.8
+SEEDS, SEED_STEP = 3, 1000
 SHOWN_EFFECTS = ("step_time", "step_max", "ttft", "chunk_gap_p95", "replica_share")
 
 
@@ -60,15 +61,23 @@ def run_suite(names: list[str], seed: int, folder: Path, noise: str | None) -> N
 
 
 def _one(name: str, seed: int, folder: Path, noise: str | None) -> Line:
-    drawn = scaled(draw(name, seed, noise), SHORTENED)
-    case = folder / f"{drawn.name}.{drawn.variant}.s{seed}"
-    if not (case / "truth.toml").exists():
-        try:
-            record(drawn, case, SNAP_BYTES, say)
-        except (NoEffectError, BusyError) as error:
-            return Line(name, why_not=str(error))
-    truth = read((case / "truth.toml").read_text(encoding="utf-8"))
-    return Line(name, truth, judge(diagnose([case / "taps"]), truth))
+    """Take the first seed whose injection has an effect; what had none is no case, and is said."""
+    why_not = ""
+    for k in range(SEEDS):
+        drawn = scaled(draw(name, seed + k * SEED_STEP, noise), SHORTENED)
+        case = folder / f"{drawn.name}.{drawn.variant}.s{drawn.seed}"
+        if not (case / "truth.toml").exists():
+            try:
+                record(drawn, case, SNAP_BYTES, say)
+            except NoEffectError as error:
+                why_not = str(error)
+                say(f"{why_not}; trying another seed")
+                continue
+            except BusyError as error:
+                return Line(name, why_not=str(error))
+        truth = read((case / "truth.toml").read_text(encoding="utf-8"))
+        return Line(name, truth, judge(diagnose([case / "taps"]), truth))
+    return Line(name, why_not=why_not)
 
 
 def _state(line: Line) -> str:

@@ -33,6 +33,7 @@ LEAST = {
     "cpu_quota": {"process": "rank-n0"},
     "crash": {"process": "rank-n0"},
     "front_end": {"node": "n0", "option": "jitter_ms"},
+    "flow_change": {"flow": "kv", "option": "piece_bytes"},
     "gateway": {"option": "buffer_bytes"},
     "link_flap": {"node": "n0"},
     "loss": {"node": "n0"},

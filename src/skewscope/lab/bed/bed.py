@@ -18,6 +18,7 @@ from skewscope.lab.bed.topology import Node, Topology
 from skewscope.lab.bed.workload import Workload, WorkloadError
 
 DRAIN_S = 4.0
+HEARTBEAT_PORT = 9997
 SETTLE_S = 0.3
 
 
@@ -95,6 +96,8 @@ class Bed:
             self.start_flow(name, **flow)
         if self.workload.probes_every_s:
             self._start_probes()
+        if self.workload.heartbeats_every_s:
+            self._start_heartbeats()
         for name, habits in self.workload.clients.items():
             self.add_client(name, habits)
 
@@ -128,6 +131,16 @@ class Bed:
         )
         self.processes.wait_ready("probes")
 
+    def _start_heartbeats(self) -> None:
+        (target,) = self.topology.of_role("management")[:1]
+        for node in self.topology.of_role("rank"):
+            settings = {
+                "host": target.address, "port": HEARTBEAT_PORT, "node": node.name,
+                "every_s": self.workload.heartbeats_every_s,
+            }  # fmt: skip
+            self.processes.program(f"heart-{node.name}", node.name, "heartbeat", settings)
+            self.processes.wait_ready(f"heart-{node.name}")
+
     # What runs.
 
     @property
@@ -153,13 +166,14 @@ class Bed:
     def start_flow(self, name: str, src: str, dst: str, port: int, **settings: Any) -> None:
         """Start a bulk flow between two nodes: processes `<name>-to` and `<name>-from`."""
         receiver = {"role": "receive", "port": port, "udp": settings.get("udp", False)}
-        if "receive_buffer" in settings:
-            receiver["receive_buffer"] = settings.pop("receive_buffer")
+        for key in ("receive_buffer", "size_bytes"):
+            receiver[key] = settings.get(key, 0)
         self.processes.program(f"{name}-to", dst, "bulk", receiver)
         self.processes.wait_ready(f"{name}-to")
         host = self.topology.node(dst).address
         sender = {"role": "send", "host": host, "port": port, **settings}
         self.processes.program(f"{name}-from", src, "bulk", sender)
+        self.processes.wait_ready(f"{name}-from")
 
     def stop_flow(self, name: str) -> None:
         """End a bulk flow."""

@@ -17,6 +17,7 @@ COUNTS = {
     "probes": ("TCPLossProbes",),
     "zero_windows": ("TCPToZeroWindowAdv",),
     "resets": ("OutRsts",),
+    "segments": ("OutSegs",),
 }
 """Figure -> TCP counters of the kernel, summed over the nodes."""
 
@@ -127,6 +128,29 @@ def requests(log: Sequence[Mapping[str, Any]], span: Span) -> dict[str, float]:
 def counts(span: Span) -> dict[str, float]:
     """Return the kernel's counts of the stretch."""
     return {name: float(sum(span.counted.get(k, 0) for k in keys)) for name, keys in COUNTS.items()}
+
+
+def transfers(log: Sequence[Mapping[str, Any]], span: Span) -> dict[str, float]:
+    """Return the median time in ms of acknowledged bulk transfers that began in the stretch."""
+    inside = [r for r in log if span.start_ns <= r["start_ns"] < span.end_ns]
+    return {"transfer_p50_ms": quantile([(r["end_ns"] - r["start_ns"]) / 1e6 for r in inside], 0.5)}
+
+
+def beats(logs: Sequence[Sequence[Mapping[str, Any]]], span: Span) -> dict[str, float]:
+    """Return the longest gap in ms between two heartbeats of a node; a part of it lies in the stretch."""
+    gaps = [
+        (b["ts_ns"] - a["ts_ns"]) / 1e6
+        for log in logs
+        for a, b in pairwise(log)
+        if b["ts_ns"] > span.start_ns and a["ts_ns"] < span.end_ns
+    ]
+    return {"beat_gap_ms": max(gaps, default=math.nan)}
+
+
+def pages(texts: Sequence[tuple[int, str]], span: Span) -> dict[str, float]:
+    """Return how many scraped pages (time in ns, text) of the stretch are the same as the one before."""
+    inside = [text for at, text in texts if span.start_ns <= at < span.end_ns]
+    return {"stale_pages": float(sum(a == b for a, b in pairwise(inside)))}
 
 
 def ratio(fault: Mapping[str, float], paired: Mapping[str, float], figure: str) -> float:

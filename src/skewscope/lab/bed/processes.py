@@ -100,6 +100,8 @@ class Processes:
 
     def program(self, name: str, node: str, module: str, settings: dict[str, Any], **how: Any) -> Child:
         """Start one of `lab.bed.programs` with its settings in a JSON file."""
+        for left in (f"{name}.ready", f"{name}.ctl"):  # of an earlier process of that name
+            (self.folder / left).unlink(missing_ok=True)
         file = self.folder / f"{name}.json"
         file.write_text(json.dumps({**settings, "name": name, "folder": str(self.folder)}))
         words = [sys.executable, "-m", f"skewscope.lab.bed.programs.{module}", file]

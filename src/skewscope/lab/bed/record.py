@@ -33,6 +33,8 @@ EFFECTS = {
     "chunk_rate_ratio": "chunks_per_s",
     "replica_share_ratio": "replica_share",
     "entry_lag_ratio": "entry_lag_ms",
+    "transfer_ratio": "transfer_p50_ms",
+    "heartbeat_gap_ratio": "beat_gap_ms",
 }
 """Name of an effect -> the figure whose ratio to the paired run it is."""
 
@@ -117,13 +119,18 @@ class _Take:
         lags = [figures.entries([logs[n.name] for n in team], span) for team in teams if len(team) > 1]
         found["entry_lag_ms"] = max((v for v in lags if not math.isnan(v)), default=math.nan)
         log = [r for c in self.bed.main_clients() for r in figures.rows(folder / f"{c}.jsonl")]
+        found |= figures.beats([figures.rows(f) for f in folder.glob("heart-*.jsonl")], span)
+        for flow in self.drawn.workload.flows:
+            found |= figures.transfers(figures.rows(folder / f"{flow}-from.jsonl"), span)
+        scraped = [(int(p.stem), p.read_text(encoding="utf-8")) for p in folder.glob("metrics/*/*.prom")]
+        found |= figures.pages(sorted(scraped), span)
         return found | figures.requests(log, span) | figures.counts(span)
 
     def effect(self) -> dict[str, float]:
         """Return the measured effect against the paired run."""
         ratios = {name: figures.ratio(self.fault, self.healthy, figure) for name, figure in EFFECTS.items()}
         out = {k: v for k, v in ratios.items() if not math.isnan(v)}
-        for name in figures.COUNTS:
+        for name in (*figures.COUNTS, "stale_pages"):
             out[f"{name}_count"] = self.fault[name]
             out[f"{name}_paired_count"] = self.healthy[name]
         return out
@@ -131,9 +138,8 @@ class _Take:
     def write(self, out: Path, tries: int) -> Truth:
         """Write the case; raises NoEffectError before anything is written."""
         drawn = self.drawn
-        if drawn.injections and not figures.shown(
-            self.fault, self.healthy, drawn.visible, drawn.visible_count
-        ):
+        asked = drawn.visible or drawn.visible_count
+        if asked and not figures.shown(self.fault, self.healthy, drawn.visible, drawn.visible_count):
             moved = ", ".join(f"{k} {v:.2f}" for k, v in self.effect().items())
             raise NoEffectError(f"{drawn.name} with seed {drawn.seed}: no measurable effect ({moved})")
         (out / "taps").mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,7 @@ class Workload:
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"main": {"clients": 4}})
     """Groups of clients by name. `main` and those that begin with `main` run from the start."""
     probes_every_s: float = 0.0
+    heartbeats_every_s: float = 0.0
     flows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Bulk flows by name that run from the start: `src`, `dst` and settings of `programs.bulk`."""
 

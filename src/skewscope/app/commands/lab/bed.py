@@ -135,7 +135,8 @@ Example:
 def smoke(seed: int, folder: Path, only: str, noise: str | None) -> None:
     """Record a dozen scenarios, run diagnose on each, print expected, found and delay.
 
-    Cases that are already in the folder are not recorded again. Every verdict counts, wrong ones too.
+    Cases that are already in the folder are not recorded again. An injection without effect is no case: up to
+    two more seeds are tried, and said. Every verdict counts, wrong ones too.
     """
     from skewscope.app.smoke import SUITE, run_suite
 

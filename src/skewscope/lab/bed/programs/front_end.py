@@ -24,9 +24,9 @@ OPTIONS: dict[str, Any] = {
     "jitter_ms": 0.0,  # 0..this before each write
     "period_ms": 0.0,  # writes wait for the next multiple of this
     "burst": 1,  # tokens per event
-    "propagate_cancel": True,
+    "ignore_cancel": False,
     "freeze_metrics": False,
-    "healthy": True,
+    "fail_health": False,
 }
 WORDS = [
     "the",
@@ -113,7 +113,7 @@ class FrontEnd:
         try:
             await self._stream(request, queue, out, close, chat="messages" in asked)
         except (ConnectionError, OSError):
-            if OPTIONS["propagate_cancel"]:
+            if not OPTIONS["ignore_cancel"]:
                 self.tell_engine(cancel=request)
             raise ConnectionError from None
         finally:
@@ -186,7 +186,9 @@ class FrontEnd:
             models = {"object": "list", "data": [{"id": "bed", "object": "model", "owned_by": "bed"}]}
             out.write(_plain(json.dumps(models), "application/json"))
         elif path == "/health":
-            out.write(_plain("", "text/plain", "200 OK" if OPTIONS["healthy"] else "503 Service Unavailable"))
+            out.write(
+                _plain("", "text/plain", "503 Service Unavailable" if OPTIONS["fail_health"] else "200 OK")
+            )
         elif path == "/metrics":
             out.write(_plain(self.metrics(), "text/plain"))
         else:
