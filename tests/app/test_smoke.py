@@ -34,7 +34,8 @@ def test_a_seed_without_effect_is_said_and_the_next_one_is_tried(bed, tmp_path, 
     smoke.run_suite(["c20"], 1, tmp_path, None)
     out = capsys.readouterr()
     assert "trying another seed" in out.err
-    assert [p.name for p in tmp_path.iterdir()] == ["c20_tp_straggler.faulty.s1001"]
+    assert [p.name for p in tmp_path.glob("c*")] == ["c20_tp_straggler.faulty.s1001"]
+    assert "right" in (tmp_path / "ledger.tsv").read_text()
     for text in ("c20 10.0.0.2", "0.50 s", "step_time x1.50", "1 of 1 right"):
         assert text in out.out
 

@@ -49,6 +49,8 @@ class Line:
     truth: Truth | None = None
     verdict: Verdict | None = None
     why_not: str = ""
+    exposure_s: float = 0.0
+    """Traffic that was looked at."""
 
 
 def run_suite(names: list[str], seed: int, folder: Path, noise: str | None) -> None:
@@ -57,6 +59,7 @@ def run_suite(names: list[str], seed: int, folder: Path, noise: str | None) -> N
     for name in names:
         lines.append(_one(name, seed, folder, noise))
         say(f"{name}: {_state(lines[-1])}")
+        _note(folder, lines[-1])
     _print(lines, time.monotonic() - start)
 
 
@@ -76,7 +79,9 @@ def _one(name: str, seed: int, folder: Path, noise: str | None) -> Line:
             except BusyError as error:
                 return Line(name, why_not=str(error))
         truth = read((case / "truth.toml").read_text(encoding="utf-8"))
-        return Line(name, truth, judge(diagnose([case / "taps"]), truth))
+        report = diagnose([case / "taps"])
+        seen_s = (report.span_ns[1] - report.span_ns[0]) / 1e9
+        return Line(name, truth, judge(report, truth), exposure_s=seen_s)
     return Line(name, why_not=why_not)
 
 
@@ -86,6 +91,16 @@ def _state(line: Line) -> str:
     if line.verdict.right:
         return "right"
     return "; ".join((*line.verdict.broken, *(f"false alarm {a}" for a in line.verdict.false_alarms)))
+
+
+def _note(folder: Path, line: Line) -> None:
+    """Add a line to the ledger of the folder: when, which case, its verdict, its exposure in s."""
+    folder.mkdir(parents=True, exist_ok=True)
+    case = line.truth.name if line.truth else line.name
+    exposure_s = 0.0 if line.verdict is None else line.exposure_s
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with (folder / "ledger.tsv").open("a", encoding="utf-8") as ledger:
+        ledger.write(f"{when}\t{case}\t{_state(line)}\t{exposure_s:.1f}\n")
 
 
 def _print(lines: list[Line], took_s: float) -> None:
@@ -103,9 +118,10 @@ def _print(lines: list[Line], took_s: float) -> None:
     judged = [x.verdict for x in lines if x.verdict is not None]
     right = sum(v.right for v in judged)
     alarms = sum(len(v.false_alarms) for v in judged)
+    seen_s = sum(line.exposure_s for line in lines)
     console.print(
-        f"{right} of {len(judged)} right, {alarms} false alarms, {len(lines) - len(judged)} without a case; "
-        f"{took_s / 60:.1f} min"
+        f"{right} of {len(judged)} right, {alarms} false alarms in {seen_s:.0f} s of traffic, "
+        f"{len(lines) - len(judged)} without a case; {took_s / 60:.1f} min"
     )
 
 

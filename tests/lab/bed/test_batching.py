@@ -50,6 +50,14 @@ def test_a_static_batch_lets_nobody_in_before_it_ends():
     assert [s.id for s in plan.next().emits] == ["late"]
 
 
+def test_a_prefilled_request_goes_straight_to_decoding():
+    plan = Scheduler()
+    plan.submit("a", 16, 2, prefilled=True)
+    steps, tokens = run(plan)
+    assert [s.kind for s in steps] == [DECODE, DECODE]
+    assert len(tokens["a"]) == 2
+
+
 def test_slots_bound_the_batch_and_cancel_frees_one():
     plan = Scheduler(slots=1)
     plan.submit("a", 1, 100)

@@ -35,6 +35,7 @@ LEAST = {
     "front_end": {"node": "n0", "option": "jitter_ms"},
     "flow_change": {"flow": "kv", "option": "piece_bytes"},
     "gateway": {"option": "buffer_bytes"},
+    "kv_option": {"nodes": ["n0"], "option": "before_s"},
     "link_flap": {"node": "n0"},
     "loss": {"node": "n0"},
     "mtu": {"node": "n0"},

@@ -46,7 +46,7 @@ def test_a_shipped_scenario_is_named_like_its_condition(name):
     assert table["condition"] == number
     known = load_conditions()
     if number in known:
-        assert known[number].entry.slug == slug
+        assert slug.startswith(known[number].entry.slug)
 
 
 def test_the_same_seed_draws_the_same_and_another_seed_something_else():

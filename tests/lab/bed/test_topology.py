@@ -17,7 +17,7 @@ def test_shipped_topologies_are_complete(name):
     bed = topology.parse(topology.builtin(name), seed=1)
     assert bed.name == name
     assert bed.replicas()
-    assert bed.of_role("client")
+    assert bed.of_role("client") or name.startswith("ddp")
 
 
 @given(st.integers(0, 10_000))

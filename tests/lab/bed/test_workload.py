@@ -18,7 +18,7 @@ def test_layers_are_one_number_or_one_for_each_stage():
         ({"layers": 100}, "layers"),
         ({"hidden": 1}, "hidden"),
         ({"noise": "loud"}, "noise"),
-        ({"work_list": 1}, "work_list"),
+        ({"work_list": 4}, "work_list"),
     ],
 )
 def test_what_is_no_workload_is_refused_by_name(table, word):

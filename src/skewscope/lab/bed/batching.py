@@ -57,9 +57,9 @@ class Scheduler:
     waiting: deque[Sequence] = field(default_factory=deque)
     running: list[Sequence] = field(default_factory=list)
 
-    def submit(self, request: str, prompt: int, answer: int) -> None:
-        """Queue a request."""
-        self.waiting.append(Sequence(request, prompt, max(1, answer), left=prompt))
+    def submit(self, request: str, prompt: int, answer: int, prefilled: bool = False) -> None:
+        """Queue a request; `prefilled`: its keys and values came from elsewhere."""
+        self.waiting.append(Sequence(request, prompt, max(1, answer), left=0 if prefilled else prompt))
 
     def cancel(self, request: str) -> None:
         """Forget a request."""

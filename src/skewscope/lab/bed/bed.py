@@ -18,7 +18,7 @@ from skewscope.lab.bed.topology import Node, Topology
 from skewscope.lab.bed.workload import Workload, WorkloadError
 
 DRAIN_S = 4.0
-HEARTBEAT_PORT = 9997
+HEARTBEAT_PORT, KV_PORT = 9997, 7600
 SETTLE_S = 0.3
 
 
@@ -29,13 +29,14 @@ class Bed:
         self.topology, self.workload, self.seed = topology, workload, seed
         self._groups: dict[str, CpuGroup] = {}
         self._handlers: dict[int, Any] = {}
+        self._runs = 0
         self._check()
 
     def _check(self) -> None:
         for ranks in self.topology.replicas():
             if len(ranks) % self.workload.stages:
                 raise WorkloadError(f"layers: {self.workload.stages} stages do not divide {len(ranks)} ranks")
-        if not self.topology.replicas() or not self.topology.of_role("client"):
+        if not self.topology.replicas() or not (self.workload.training or self.topology.of_role("client")):
             raise WorkloadError("the topology needs ranks and a client")
 
     def __enter__(self) -> Bed:
@@ -80,8 +81,11 @@ class Bed:
     # Start-up.
 
     def _start(self) -> None:
+        prefill = self.topology.of_role("prefill")
+        if prefill:
+            self._start_replica(prefill)
         for ranks in self.topology.replicas():
-            self._start_replica(ranks)
+            self._start_replica(ranks, prefill)
         backends = [[r[0].address, self.topology.http_port] for r in self.topology.replicas()]
         for node in self.topology.of_role("router"):
             settings = {
@@ -98,10 +102,11 @@ class Bed:
             self._start_probes()
         if self.workload.heartbeats_every_s:
             self._start_heartbeats()
-        for name, habits in self.workload.clients.items():
+        clients = {} if self.workload.training else self.workload.clients
+        for name, habits in clients.items():
             self.add_client(name, habits)
 
-    def _start_replica(self, ranks: tuple[Node, ...]) -> None:
+    def _start_replica(self, ranks: tuple[Node, ...], prefill: tuple[Node, ...] = ()) -> None:
         load, leader = self.workload, ranks[0]
         for number, node in enumerate(ranks):
             settings = {
@@ -110,18 +115,38 @@ class Bed:
                 "store_port": self.topology.store_port, "hidden": load.hidden, "compute_ms": load.compute_ms,
                 "prompt_token_ms": load.prompt_token_ms, "noise": load.noise, "slots": load.slots,
                 "chunk": load.chunk, "static": load.static, "pool_tokens": load.pool_tokens,
+                "expert_rows": load.expert_rows, "expert_ms": load.expert_ms,
                 "work_list": load.work_list, "seed": self.seed + 1000 * node.replica,
             }  # fmt: skip
-            self.processes.program(rank_of(node), node.name, "rank", settings)
+            program = "trainer" if load.training else "rank"
+            self.processes.program(rank_of(node), node.name, program, settings)
         self.processes.wait_ready(*map(rank_of, ranks))
-        self.processes.program(
-            front_of(leader), leader.name, "front_end",
-            {
-                "port": self.topology.http_port, "leader": rank_of(leader), "seed": self.seed,
-                "hold_on_crash": load.hold_on_crash, "options": dict(load.front_end),
-            },
-        )  # fmt: skip
+        if load.training:
+            return
+        front: dict[str, Any] = {
+            "port": self.topology.http_port, "leader": rank_of(leader), "seed": self.seed,
+            "hold_on_crash": load.hold_on_crash, "options": dict(load.front_end),
+        }  # fmt: skip
+        if prefill:
+            front["fetchers"] = self._start_kv(prefill, ranks)
+            front["prefill"] = {
+                "host": prefill[0].address, "port": self.topology.http_port,
+                "token_bytes": load.kv_token_bytes,
+            }  # fmt: skip
+        self.processes.program(front_of(leader), leader.name, "front_end", front)
         self.processes.wait_ready(front_of(leader))
+
+    def _start_kv(self, prefill: tuple[Node, ...], ranks: tuple[Node, ...]) -> list[str]:
+        """Start a KV path from each prefill rank to the decode rank of the same number; name the fetchers."""
+        names = []
+        for source, target in zip(prefill, ranks, strict=False):
+            self.processes.program(f"kv-{source.name}", source.name, "kv", {"role": "serve", "port": KV_PORT})
+            self.processes.wait_ready(f"kv-{source.name}")
+            fetch = {"role": "fetch", "host": source.address, "port": KV_PORT}
+            self.processes.program(f"kv-{target.name}", target.name, "kv", fetch)
+            self.processes.wait_ready(f"kv-{target.name}")
+            names.append(f"kv-{target.name}")
+        return names
 
     def _start_probes(self) -> None:
         (node,) = self.topology.of_role("management")[:1]
@@ -202,8 +227,13 @@ class Bed:
 
     def go(self) -> None:
         """Start the load: reset the engine's noise, then let the main clients begin."""
-        for ranks in self.topology.replicas():
-            self.processes.tell(front_of(ranks[0]), reset=True)
+        leaders = [r[0] for r in (self.topology.of_role("prefill"), *self.topology.replicas()) if r]
+        self._runs += 1
+        for leader in leaders:
+            if self.workload.training:
+                self.processes.set_rank(rank_of(leader), reset=self._runs)
+            else:
+                self.processes.tell(front_of(leader), reset=True)
         time.sleep(SETTLE_S)
         for name in self.main_clients():
             self.processes.tell(name, go=True)
@@ -220,7 +250,8 @@ class Bed:
 
     def main_clients(self) -> list[str]:
         """Return the programs of the clients that run from the start."""
-        return [f"client-{n}" for n in self.workload.clients if n.startswith("main")]
+        named = () if self.workload.training else self.workload.clients
+        return [f"client-{n}" for n in named if n.startswith("main")]
 
 
 def rank_of(node: Node) -> str:

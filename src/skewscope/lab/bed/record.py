@@ -95,7 +95,11 @@ class _Take:
 
     def _begin_taps(self, snap: int) -> None:
         """Tap every port that the topology wants; requests are kept whole where no ranks are."""
-        snaps = {n.name: snap if n.role == "rank" else 0 for n in self.drawn.topology.nodes if n.tapped}
+        snaps = {
+            n.name: snap if n.role in ("rank", "prefill") else 0
+            for n in self.drawn.topology.nodes
+            if n.tapped
+        }
         self.taps.append(Taps(self.bed.processes, snaps))
 
     def objections(self) -> list[str]:
@@ -122,6 +126,9 @@ class _Take:
         found |= figures.beats([figures.rows(f) for f in folder.glob("heart-*.jsonl")], span)
         for flow in self.drawn.workload.flows:
             found |= figures.transfers(figures.rows(folder / f"{flow}-from.jsonl"), span)
+        kv = [r for f in folder.glob("kv-*.jsonl") for r in figures.rows(f)]
+        if kv:
+            found |= figures.transfers(kv, span)
         scraped = [(int(p.stem), p.read_text(encoding="utf-8")) for p in folder.glob("metrics/*/*.prom")]
         found |= figures.pages(sorted(scraped), span)
         return found | figures.requests(log, span) | figures.counts(span)

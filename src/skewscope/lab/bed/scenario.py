@@ -4,8 +4,8 @@ A value may be drawn from the seed: `{ choice = [...] }`, or between two ends `{
 `{ log = [low, high] }`, `{ whole = [low, high] }`. Draws of the table `[draw]` have names. `$name` in any
 text stands for one, as do the roles of the drawn topology: `$rank` (one of the ranks), `$other` (another),
 `$leader` (rank 0), `$far` (rank 0 of the last replica), `$client`, `$router`, `$gateway`, `$bystander`,
-`$management`, and the lists `$ranks` and `$each_rank` (process names). With `one_of` one injection of the
-list is drawn, else all are made.
+`$management`, `$prefill` (its first node), and the lists `$ranks`, `$each_prefill` (nodes) and `$each_rank`
+(process names). With `one_of` one injection of the list is drawn, else all are made.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def names() -> list[str]:
 def load(name: str) -> dict[str, Any]:
     """Return the table of a scenario file; `c20` finds `c20_tp_straggler`. Raises ScenarioError."""
     fitting = [n for n in names() if n == name or n.partition("_")[0] == name]
-    if len(fitting) != 1:
+    fitting.sort(key=lambda n: (n != name, len(n)))  # a number means the condition's plain scenario
+    if not fitting:
         raise ScenarioError(f"no scenario {name!r}; `skewscope lab bed list` shows them")
     text = (resources.files("skewscope.lab.bed") / "scenarios" / f"{fitting[0]}.toml").read_text("utf-8")
     table = tomllib.loads(text)
@@ -234,6 +235,9 @@ def _roles(bed: Topology, rng: Random) -> dict[str, Any]:
         "ranks": [n.name for n in ranks],
         "each_rank": [f"rank-{n.name}" for n in ranks],
     }
+    prefill = bed.of_role("prefill")
+    if prefill:
+        out["prefill"], out["each_prefill"] = prefill[0].name, [n.name for n in prefill]
     for role in ("client", "router", "gateway", "bystander", "management", "storage"):
         nodes = bed.of_role(role)
         if nodes:

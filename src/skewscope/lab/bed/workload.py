@@ -21,6 +21,11 @@ class Workload:
     compute_ms: float = 20.0
     """Time of half a layer before its all-reduce, where an accelerator would work."""
     prompt_token_ms: float = 0.02
+    expert_rows: int = 0
+    """Rows that each token sends through the experts of all ranks after each all-reduce; 0 = no experts."""
+    expert_ms: float = 2.0
+    training: bool = False
+    """A data-parallel training loop in place of the engine: no requests, no front end."""
     noise: str = "mid"
     slots: int = 8
     chunk: int = 0
@@ -35,6 +40,8 @@ class Workload:
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"main": {"clients": 4}})
     """Groups of clients by name. `main` and those that begin with `main` run from the start."""
     probes_every_s: float = 0.0
+    kv_token_bytes: int = 4096
+    """Bytes of keys and values of one token at one rank, where prefill and decode are apart."""
     heartbeats_every_s: float = 0.0
     flows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Bulk flows by name that run from the start: `src`, `dst` and settings of `programs.bulk`."""
@@ -46,8 +53,8 @@ class Workload:
             raise WorkloadError("hidden: 16 to 8192")
         if self.noise not in ("none", "low", "mid", "high"):
             raise WorkloadError("noise: none, low, mid or high")
-        if self.work_list < 3:
-            raise WorkloadError("work_list: at least 3 words")
+        if self.work_list < 5:
+            raise WorkloadError("work_list: at least 5 words")
 
     @property
     def stages(self) -> int:

@@ -131,20 +131,25 @@ Example:
     "-o", "--output", "folder", required=True, type=click.Path(path_type=Path), help="Folder for the cases."
 )
 @click.option("--only", default="", help="Comma-separated names instead of the whole suite.")
+@click.option("--all", "everything", is_flag=True, help="Every variant of every scenario.")
 @click.option("--noise", type=NOISE, help="Noise level instead of the scenarios'.")
-def smoke(seed: int, folder: Path, only: str, noise: str | None) -> None:
+def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | None) -> None:
     """Record a dozen scenarios, run diagnose on each, print expected, found and delay.
 
     Cases that are already in the folder are not recorded again. An injection without effect is no case: up to
-    two more seeds are tried, and said. Every verdict counts, wrong ones too.
+    two more seeds are tried, and said. The folder keeps a ledger (ledger.tsv): time, case, verdict, exposure. Every verdict counts, wrong ones too.
     """
     from skewscope.app.smoke import SUITE, run_suite
 
     with _Complaints():
+        from skewscope.lab.bed import catalogue
         from skewscope.lab.bed.needs import require
 
         require()
-        run_suite([n for n in only.split(",") if n] or list(SUITE), seed, folder, noise)
+        names = [n for n in only.split(",") if n] or list(SUITE)
+        if everything:
+            names = [f"{row.name}.{v}" for row in catalogue.rows() for v in row.variants]
+        run_suite(names, seed, folder, noise)
 
 
 class _Complaints:

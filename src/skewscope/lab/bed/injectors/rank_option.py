@@ -9,7 +9,10 @@ from skewscope.lab.bed.injector import Injector
 if TYPE_CHECKING:
     from skewscope.lab.bed.bed import Bed
 
-USUAL: dict[str, Any] = {"slow": 1.0, "extra_ms": 0.0, "burn_ratio": 0.0, "collect_every_s": 0.0}
+USUAL: dict[str, Any] = {
+    "slow": 1.0, "extra_ms": 0.0, "burn_ratio": 0.0, "collect_every_s": 0.0,
+    "hot_ratio": 0.0,
+}  # fmt: skip
 WHOLE = ("static", "chunk", "pool_tokens", "collect_objects")
 
 

@@ -79,6 +79,8 @@ class FrontEnd:
         self.frozen = ""
         self.rng = random.Random(settings["seed"])
         self.engine: asyncio.StreamWriter
+        self.fetchers: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self.fetching = asyncio.Lock()
 
     def tell_engine(self, **message: Any) -> None:
         """Send one line to rank 0."""
@@ -109,8 +111,11 @@ class FrontEnd:
         queue = self.streams[request] = asyncio.Queue()
         self.counts["requests"] += 1
         self.counts["prompt_tokens"] += prompt
-        self.tell_engine(id=request, prompt=prompt, answer=answer)
+        prefill = self.settings.get("prefill")
         try:
+            if prefill:
+                await self._prefill_elsewhere(prefill, text, prompt)
+            self.tell_engine(id=request, prompt=prompt, answer=answer, prefilled=bool(prefill))
             await self._stream(request, queue, out, close, chat="messages" in asked)
         except (ConnectionError, OSError):
             if not OPTIONS["ignore_cancel"]:
@@ -118,6 +123,23 @@ class FrontEnd:
             raise ConnectionError from None
         finally:
             self.streams.pop(request, None)
+
+    async def _prefill_elsewhere(self, prefill: dict[str, Any], text: str, prompt: int) -> None:
+        """Let the prefill replica compute the prompt, then fetch its keys and values to every rank."""
+        body = json.dumps({"model": "bed", "prompt": text, "max_tokens": 1, "stream": True}).encode()
+        reader, out = await asyncio.open_connection(prefill["host"], prefill["port"])
+        try:
+            head = f"POST /v1/completions HTTP/1.1\r\nhost: {prefill['host']}\r\nconnection: close\r\n"
+            out.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            await reader.read()
+        finally:
+            out.close()
+        async with self.fetching:
+            size = prompt * prefill["token_bytes"]
+            for _, ask in self.fetchers:
+                ask.write(json.dumps({"bytes": size}).encode() + b"\n")
+            for answers, _ in self.fetchers:
+                await answers.readline()
 
     async def _stream(
         self,
@@ -241,6 +263,8 @@ async def main() -> None:
     reader, front.engine = await asyncio.open_unix_connection(
         folder / f"{settings['leader']}.sock", limit=1 << 20
     )
+    for fetcher in settings.get("fetchers", []):
+        front.fetchers.append(await asyncio.open_unix_connection(folder / f"{fetcher}.sock"))
     control = listen(folder / f"{settings['name']}.ctl")
 
     def on_message() -> None:

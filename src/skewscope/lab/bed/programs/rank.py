@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,8 @@ class Rank:
             if self.width > 1:
                 dist.all_reduce(y, group=self.team)
             marks.append((entered - begun) // 1000)
+            if self.fixed["expert_rows"]:
+                y = self._through_experts(y, int(head[3]) / 1000, int(head[4]))
             x = torch.nn.functional.normalize(x + y, dim=1)
         self._hand_on(x)
         row = {
@@ -101,8 +104,27 @@ class Rank:
         }  # fmt: skip
         print(json.dumps(row), file=self.log, flush=True)
         self.step += 1
-        self._collect_garbage()
+        self.collect_garbage()
         return kind
+
+    def _through_experts(self, x: torch.Tensor, hot_ratio: float, hot: int) -> torch.Tensor:
+        """Send rows to the experts of all ranks, let them work, and get the rows back: two all-to-alls.
+
+        `hot_ratio` of the rows go to the rank `hot`, the others are spread evenly.
+        """
+        rows = x.shape[0] * self.fixed["expert_rows"]
+        share = [rows * (1.0 - hot_ratio) / self.width] * self.width
+        share[hot] += rows * hot_ratio
+        edges = [round(sum(share[:k])) for k in range(self.width + 1)]
+        sent = [b - a for a, b in pairwise(edges)]
+        got = [sent[self.place]] * self.width
+        out = torch.empty(sum(got), x.shape[1])
+        mine = x.repeat(self.fixed["expert_rows"], 1)
+        dist.all_to_all_single(out, mine, got, sent, group=self.team)
+        if rows:
+            time.sleep(self.fixed["expert_ms"] * self.noise.factor() * sum(got) / rows / 1e3)
+        dist.all_to_all_single(mine, out, sent, got, group=self.team)
+        return mine[: x.shape[0]]
 
     def _hand_on(self, x: torch.Tensor) -> None:
         """Send the activations to the next stage; the last one sends the tokens to rank 0."""
@@ -115,7 +137,8 @@ class Rank:
         if self.fixed["rank"] == 0:
             dist.recv(torch.empty(x.shape[0]), (self.stages - 1) * self.width)
 
-    def _collect_garbage(self) -> None:
+    def collect_garbage(self) -> None:
+        """Make a full collection where one is due."""
         every = self.now["collect_every_s"]
         if every and time.monotonic() - self.collected_s >= every:
             gc.collect()
@@ -150,6 +173,8 @@ class Leader:
 
     def _tell(self, step: Step) -> None:
         self.head[0], self.head[1], self.head[2] = step.kind, step.prefill_tokens, step.decode_count
+        self.head[3] = round(1000 * self.rank.now.get("hot_ratio", 0.0))
+        self.head[4] = int(self.rank.now.get("hot_place", 0))
         self.rank.take_part(self.head)
 
     def _take_requests(self) -> bool:
@@ -165,7 +190,9 @@ class Leader:
             elif "reset" in message:
                 self._tell(Step(RESET))
             else:
-                self.plan.submit(message["id"], message["prompt"], message["answer"])
+                self.plan.submit(
+                    message["id"], message["prompt"], message["answer"], message.get("prefilled", False)
+                )
         return bool(data)
 
     def _answer(self, tokens: list[tuple[str, int, bool]]) -> None:
@@ -180,9 +207,8 @@ class Leader:
         self.front.sendall(json.dumps(state).encode() + b"\n")
 
 
-def main() -> None:
-    """Join the group and work until the leader says stop."""
-    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+def join(settings: dict[str, Any]) -> Rank:
+    """Join the group of all ranks; return this one."""
     torch.set_num_threads(1)
     world = settings["tp"] * len(settings["layers"])
     store = f"tcp://{settings['leader']}:{settings['store_port']}"
@@ -193,6 +219,13 @@ def main() -> None:
         dist.all_reduce(warm)
     gc.collect()
     gc.disable()  # pauses are an injection here, not an accident
+    return rank
+
+
+def main() -> None:
+    """Work until the leader says stop."""
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    rank = join(settings)
     if settings["rank"] == 0:
         Leader(rank).run()
     else:
