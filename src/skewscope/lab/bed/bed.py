@@ -60,11 +60,15 @@ class Bed:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """End all processes and remove everything; may be called twice."""
+    def end(self) -> None:
+        """End all processes; the folder with their logs stays until `close`."""
         if hasattr(self, "processes"):
             self.processes.stop_all()
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+    def close(self) -> None:
+        """End all processes and remove everything; may be called twice."""
+        self.end()
         self._claim.release()
         atexit.unregister(self._claim.release)
         for number, handler in self._handlers.items():

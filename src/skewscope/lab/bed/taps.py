@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import signal
+import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from skewscope.lab.bed.processes import PRIORITY, ProcessError, Processes, until
 from skewscope.lab.bed.system import SWITCH, port
-from skewscope.wire.pcap import HEADER_BYTES, RECORD_BYTES, parse_header, walk_records
 
+NANOSECONDS, HEADER_BYTES, RECORD = b"\x4d\x3c\xb2\xa1", 24, struct.Struct("<IIII")
 FLUSH_S = 1.3
 """libpcap hands a block of a quiet port over after up to one second."""
 
@@ -64,19 +63,18 @@ def _command(tap: Tap) -> list[object]:
 
 
 def cut(data: bytes, end_ns: int) -> tuple[bytes, int]:
-    """Return a classic pcap file up to its last frame at or before `end_ns`, and its first time stamp (ns).
+    """Return a capture of this bed up to its last frame at or before `end_ns`, and its first time stamp (ns).
 
-    The captures end at slightly different times; cut, they end together.
+    The captures end at slightly different times; cut, they end together. Only the form written here is
+    known (classic pcap, little-endian, nanoseconds); anything else comes back as it is, with a 0.
     """
-    header = parse_header(data)
-    if header is None or len(data) <= HEADER_BYTES:
+    if data[:4] != NANOSECONDS:
         return data, 0
-    records = np.frombuffer(data, np.uint8)[HEADER_BYTES:]
-    most = len(records) // RECORD_BYTES
-    ts, at, captured, wire = (np.zeros(most, np.int64) for _ in range(4))
-    n, _, _ = walk_records(records, header.big_endian, header.unit_ns, ts, at, captured, wire)
-    inside = np.flatnonzero(ts[:n] <= end_ns)
-    if len(inside) == 0:
-        return data[:HEADER_BYTES], 0
-    last = int(inside[-1])
-    return data[: HEADER_BYTES + int(at[last] + captured[last])], int(ts[:n].min())
+    kept, first_ns, at = HEADER_BYTES, 0, HEADER_BYTES
+    while at + RECORD.size <= len(data):
+        seconds, ns, length, _ = RECORD.unpack_from(data, at)
+        at += RECORD.size + length
+        ts_ns = seconds * 1_000_000_000 + ns
+        if at <= len(data) and ts_ns <= end_ns:
+            kept, first_ns = at, min(first_ns or ts_ns, ts_ns)
+    return data[:kept], first_ns

@@ -137,7 +137,8 @@ def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | Non
     """Record a dozen scenarios, run diagnose on each, print expected, found and delay.
 
     Cases that are already in the folder are not recorded again. An injection without effect is no case: up to
-    two more seeds are tried, and said. The folder keeps a ledger (ledger.tsv): time, case, verdict, exposure. Every verdict counts, wrong ones too.
+    two more seeds are tried, and said. The folder keeps a ledger (ledger.tsv): time, case, verdict, exposure.
+    Every verdict counts, wrong ones too.
     """
     from skewscope.app.smoke import SUITE, run_suite
 
