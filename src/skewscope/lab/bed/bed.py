@@ -17,7 +17,7 @@ from skewscope.lab.bed.processes import PRIORITY, Processes
 from skewscope.lab.bed.topology import Node, Topology
 from skewscope.lab.bed.workload import Workload, WorkloadError
 
-DRAIN_S = 4.0
+DRAIN_S, GIVE_UP_S = 1.5, 0.7
 HEARTBEAT_PORT, KV_PORT = 9997, 7600
 SETTLE_S = 0.3
 
@@ -222,6 +222,7 @@ class Bed:
         """
         pid, group = self.processes[process].pid, self.group(process)
         group.take(pid)
+        self.processes.slowed(pid)
 
         def promote() -> None:
             group.quota(None)
@@ -242,15 +243,15 @@ class Bed:
         for name in self.main_clients():
             self.processes.tell(name, go=True)
 
-    def quiesce(self) -> None:
-        """End the load and wait until what was open has finished, for a while."""
+    def quiesce(self, drain_s: float = DRAIN_S) -> None:
+        """End the load, let what is open finish for a while, and give the rest up."""
         clients = [n for n in self.processes.names() if n.startswith("client-")]
         for name in clients:
             self.processes.tell(name, end=True)
-        time.sleep(DRAIN_S / 2)
+        time.sleep(drain_s)
         for name in clients:
             self.processes.tell(name, abort=True)
-        time.sleep(DRAIN_S / 4)
+        time.sleep(GIVE_UP_S)
 
     def main_clients(self) -> list[str]:
         """Return the programs of the clients that run from the start."""

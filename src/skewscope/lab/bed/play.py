@@ -64,7 +64,9 @@ class Player:
         self._wait(drawn.after_s)
         end_ns = time.time_ns()
         how = "; ".join(one.how for _, one in self._injectors) if with_faults else ""
-        return Played(during, start_ns, end_ns, machine.use(before, machine.sample(pids)), how)
+        still = set(self.bed.processes.real_time())
+        after = machine.sample(p for p in pids if p in still)
+        return Played(during, start_ns, end_ns, machine.use(before, after), how)
 
     def _counters(self) -> dict[str, Counter[str]]:
         """Return the TCP counters of every node that has a process to ask by."""

@@ -63,6 +63,12 @@ class Processes:
         """Return the process ids of the children under real-time scheduling."""
         return [c.pid for c in self._children.values() if c.real_time]
 
+    def slowed(self, pid: int) -> None:
+        """Note that a process was put under the normal scheduler: its waits are the fault, not a nuisance."""
+        for child in self._children.values():
+            if child.pid == pid:
+                child.real_time = False
+
     def start(
         self,
         name: str,

@@ -89,7 +89,7 @@ class _Take:
         self.taps: list[Taps] = []
         self.played = player.play(with_faults=True, begin_taps=lambda: self._begin_taps(snap))
         self.lost: int = self.taps[0].close()
-        bed.quiesce()
+        bed.quiesce(drain_s=0.0)
         bed.end()
         self.fault: dict[str, float] = self._figures(self.played)
         self.healthy: dict[str, float] = self._figures(self.paired) if self.paired else {}

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from skewscope.lab.bed import topology, workload
 from skewscope.lab.bed.topology import Topology
@@ -130,7 +131,8 @@ def draw_table(table: Mapping[str, Any], variant: str, seed: int, noise: str | N
 def _drawn(table: dict[str, Any], variant: str, seed: int, noise: str | None, rng: Random) -> Drawn:
     named = {k: _value(v, {}, rng) for k, v in table.get("draw", {}).items()}
     shape = _value(table.get("topology", "tp4"), named, rng)
-    bed = topology.parse(topology.builtin(shape), seed)
+    # Each scenario has addresses of its own, the variants of one seed have the same.
+    bed = topology.parse(topology.builtin(shape), crc32(table["name"].encode()) + seed)
     named |= _roles(bed, rng)
     settings = _value(table.get("workload", {}), named, rng)
     if noise:

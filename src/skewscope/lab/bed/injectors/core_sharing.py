@@ -29,6 +29,7 @@ class CoreSharing(Injector):
         for process in self._processes:
             pid = self.bed.processes[process].pid
             group.take(pid)
+            self.bed.processes.slowed(pid)
             pin(pid, {0})
             self.bed.processes.set_rank(process, burn_ratio=min(1.0, strength))
             self._undo.later(self._free, pid)
