@@ -97,6 +97,15 @@ def test_the_noise_level_can_be_set():
     assert scenario.draw("c20", 1).workload.noise == "mid"
 
 
+def test_a_topology_and_a_trace_can_take_the_place_of_the_scenario_s_own(tmp_path):
+    text = '[[node]]\nnames = ["a", "b"]\nrole = "rank"\n[[node]]\nnames = ["c"]\nrole = "client"\n'
+    drawn = scenario.draw("c20", 1, shape=text)
+    assert [n.name for n in drawn.topology.nodes] == ["a", "b", "c"]
+    traced = scenario.with_trace(drawn, tmp_path / "trace.csv", 2.5)
+    main = traced.workload.clients["main"]
+    assert (main["rate"], main["trace"]) == (2.5, str(tmp_path / "trace.csv"))
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [

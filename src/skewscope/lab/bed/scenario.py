@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
+from pathlib import Path
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -108,13 +109,18 @@ def split(name: str) -> tuple[str, str]:
     return base, variant or "faulty"
 
 
-def draw(name: str, seed: int, noise: str | None = None) -> Drawn:
-    """Draw a scenario (`c20`, `c20_tp_straggler.near_miss`, ...) from a seed. Raises ScenarioError."""
+def draw(name: str, seed: int, noise: str | None = None, shape: str | None = None) -> Drawn:
+    """Draw a scenario (`c20`, `c20_tp_straggler.near_miss`, ...) from a seed. Raises ScenarioError.
+
+    `noise` is a level, `shape` the text of a topology file; each takes the place of the scenario's own.
+    """
     base, variant = split(name)
-    return draw_table(load(base), variant, seed, noise)
+    return draw_table(load(base), variant, seed, noise, shape)
 
 
-def draw_table(table: Mapping[str, Any], variant: str, seed: int, noise: str | None = None) -> Drawn:
+def draw_table(
+    table: Mapping[str, Any], variant: str, seed: int, noise: str | None = None, shape: str | None = None
+) -> Drawn:
     """Draw one variant of a scenario table. Raises ScenarioError naming the file."""
     if variant != "healthy" and variant not in table:
         raise ScenarioError(f"{table['name']}: there is no variant {variant}")
@@ -123,20 +129,20 @@ def draw_table(table: Mapping[str, Any], variant: str, seed: int, noise: str | N
     )
     rng = Random(f"{table['name']} {seed}")
     try:
-        return _drawn(merged, variant, seed, noise, rng)
+        if noise:
+            merged["workload"] = {**merged.get("workload", {}), "noise": noise}
+        return _drawn(merged, variant, seed, shape, rng)
     except (topology.TopologyError, workload.WorkloadError, KeyError, TypeError, ValueError) as error:
         raise ScenarioError(f"{table['name']}.{variant}: {error}") from error
 
 
-def _drawn(table: dict[str, Any], variant: str, seed: int, noise: str | None, rng: Random) -> Drawn:
+def _drawn(table: dict[str, Any], variant: str, seed: int, text: str | None, rng: Random) -> Drawn:
     named = {k: _value(v, {}, rng) for k, v in table.get("draw", {}).items()}
     shape = _value(table.get("topology", "tp4"), named, rng)
     # Each scenario has addresses of its own, the variants of one seed have the same.
-    bed = topology.parse(topology.builtin(shape), crc32(table["name"].encode()) + seed)
+    bed = topology.parse(text or topology.builtin(shape), crc32(table["name"].encode()) + seed)
     named |= _roles(bed, rng)
     settings = _value(table.get("workload", {}), named, rng)
-    if noise:
-        settings["noise"] = noise
     listed = table.get("inject", []) if variant != "healthy" else []
     if table.get("one_of") and listed:
         listed = [rng.choice(listed)]
@@ -257,6 +263,13 @@ def _injection(table: Mapping[str, Any], named: Mapping[str, Any], rng: Random) 
         ramp_s=float(settings.pop("ramp_s", 0.0)),
         settings=settings,
     )
+
+
+def with_trace(drawn: Drawn, file: Path, rate: float) -> Drawn:
+    """Return the same case with a published trace as its load, `rate` requests/s on average."""
+    load = {"trace": str(file.resolve()), "rate": rate, "keep_alive": False}
+    clients = {n: s for n, s in drawn.workload.clients.items() if not n.startswith("main")}
+    return replace(drawn, workload=replace(drawn.workload, clients={"main": load, **clients}))
 
 
 def scaled(drawn: Drawn, factor: float) -> Drawn:

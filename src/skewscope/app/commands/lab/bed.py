@@ -11,6 +11,7 @@ from skewscope.app.commands._run import say
 
 USAGE, UNAVAILABLE, NO_CASE = 2, 4, 5
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NOISE = click.Choice(["none", "low", "mid", "high"])
 
 
@@ -65,7 +66,8 @@ def list_scenarios() -> None:
     epilog="""\b
 Examples:
   sudo skewscope lab bed record c20 --seed 7 -o case
-  sudo skewscope lab bed record c25.near_miss -o near --noise high""",
+  sudo skewscope lab bed record c25.near_miss -o near --noise high
+  sudo skewscope lab bed record c20 -o traced --trace AzureLLMInferenceTrace_conv.csv --rate 4""",
 )
 @click.argument("scenario")
 @click.option(
@@ -78,16 +80,30 @@ Examples:
     "--snap", default=114, show_default=True, help="Bytes kept of each frame at the ranks; 0 keeps all."
 )
 @click.option("--noise", type=NOISE, help="Noise level instead of the scenario's.")
-def record(scenario: str, seed: int, folder: Path, snap: int, noise: str | None) -> None:
+@click.option("--topology", type=FILE, help="Topology file instead of the scenario's.")
+@click.option("--trace", type=FILE, help="Load by this trace (Azure or Mooncake) instead of the scenario's.")
+@click.option("--rate", default=3.0, show_default=True, help="Requests/s of the trace, on average.")
+def record(
+    scenario: str,
+    seed: int,
+    folder: Path,
+    snap: int,
+    noise: str | None,
+    topology: Path | None,
+    trace: Path | None,
+    rate: float,
+) -> None:
     """Record SCENARIO (c20, c20.near_miss, c20.healthy): taps, logs, the truth with its measured effect."""
     from skewscope.lab.bed.record import record as make
-    from skewscope.lab.bed.scenario import ScenarioError, draw
+    from skewscope.lab.bed.scenario import ScenarioError, draw, with_trace
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         say(f"{folder}: exists and is not an empty folder")
         sys.exit(USAGE)
     try:
-        drawn = draw(scenario, seed, noise)
+        drawn = draw(scenario, seed, noise, topology.read_text(encoding="utf-8") if topology else None)
+        if trace:
+            drawn = with_trace(drawn, trace, rate)
     except ScenarioError as error:
         say(str(error))
         sys.exit(USAGE)
