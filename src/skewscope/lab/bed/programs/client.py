@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "most_prompt": 400, "most_answer": 80, "trace_start_s": 0.0, "upload_bps": 0.0, "idle_s": 0.0,
 }  # fmt: skip
 READ_EVERY_S = 0.2
-END = b"0\r\n\r\n"
+END, EMPTY = b"0\r\n\r\n", b"content-length: 0\r\n"
 
 
 class HungUpError(OSError):
@@ -70,7 +70,7 @@ class Client:
         sent_ns, times, size, tail, ended = time.time_ns(), [], 0, b"", "open"
         try:
             await self._send(s, arrival)
-            while not (tail.endswith(END) or b"content-length: 0" in tail):
+            while not (tail.endswith(END) or EMPTY in tail):
                 data = await self._read(s)
                 if not data:
                     ended = "closed"
@@ -81,7 +81,8 @@ class Client:
                 if self.s["hang_up_after"] and len(times) >= self.s["hang_up_after"]:
                     raise HungUpError
             if ended == "open":
-                ended = "complete" if tail.endswith(END) else "refused"
+                # An empty answer ends with the same bytes as a chunked one.
+                ended = "refused" if EMPTY in tail else "complete"
         except HungUpError:
             ended = "hung_up"
             raise
