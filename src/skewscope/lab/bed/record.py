@@ -15,7 +15,7 @@ from skewscope.lab.bed.bed import Bed, rank_of
 from skewscope.lab.bed.injector import load_all
 from skewscope.lab.bed.needs import require
 from skewscope.lab.bed.play import Played, Player
-from skewscope.lab.bed.scenario import Drawn
+from skewscope.lab.bed.scenario import Drawn, Injection
 from skewscope.lab.bed.taps import Taps, cut
 from skewscope.lab.bed.truth import Fault, Truth, write
 
@@ -230,8 +230,16 @@ class _Take:
                 end_s=(self.played.during.end_ns - first_ns) / 1e9,
                 also_right=said.also_right,
                 secondary=said.secondary,
-                strength=(load_all()[first.injector].STRENGTH, first.strength),
+                strength=(_strength_name(first), first.strength),
                 effect=self.effect(),
                 visible_from=tuple(f"tap:{n}" for n in ([node.name] if node.tapped else []) + neighbours),
             ),
         )
+
+
+def _strength_name(injection: Injection) -> str:
+    """Return what the strength of an injection is: the option that it sets, or what the injector says."""
+    for key in ("option", "scaled"):
+        if key in injection.settings:
+            return str(injection.settings[key])
+    return load_all()[injection.injector].STRENGTH
