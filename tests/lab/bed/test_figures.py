@@ -43,6 +43,7 @@ def test_a_step_lasts_to_the_next_start_and_prefills_and_idle_time_are_left_out(
     assert found["step_p95_ms"] == 60
     assert found["step_max_ms"] == 45
     assert found["steps_per_s"] == pytest.approx(5)
+    assert found["batch_mean"] == pytest.approx(21 / 5)
 
 
 def test_a_step_that_hangs_over_the_whole_stretch_is_the_longest():
@@ -98,6 +99,17 @@ def test_an_effect_is_shown_by_a_rise_a_fall_or_an_excess():
     assert figures.shown(fault, paired, {}, {"n": 7})
     assert not figures.shown(fault, paired, {}, {"n": 8})
     assert not figures.shown({}, {}, {"a": 1.0}, {})
+
+
+def test_heartbeats_transfers_probes_and_pages_are_counted_in_the_stretch():
+    beats = [{"ts_ns": t * MS} for t in (0, 100, 900, 1000, 1100)]
+    assert figures.beats([beats], span(0, 1200))["beat_gap_ms"] == 800
+    moved = [{"start_ns": t * MS, "end_ns": (t + 30) * MS} for t in (10, 20, 5000)]
+    assert figures.transfers(moved, span(0, 1000))["transfer_p50_ms"] == 30
+    probes = [{"ts_ns": t * MS, "health": h} for t, h in ((1, 200), (2, 503), (3, 0), (2000, 0))]
+    assert figures.health(probes, span(0, 1000))["failed_probes"] == 2
+    texts = [(1 * MS, "a"), (2 * MS, "a"), (3 * MS, "b"), (4 * MS, "b"), (2000 * MS, "b")]
+    assert figures.pages(texts, span(0, 1000))["stale_pages"] == 2
 
 
 def test_quantiles_and_ratios_of_nothing_are_unknown():

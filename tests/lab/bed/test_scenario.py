@@ -37,6 +37,7 @@ def test_every_shipped_scenario_draws_and_fits_its_injectors(name):
                 assert drawn.expected.culprit_kind in CULPRITS
                 assert drawn.topology.node(drawn.expected.culprit_node).addresses
             assert drawn.injections or variant == "healthy"
+            assert drawn.visible or drawn.visible_count or variant != "faulty"
 
 
 @pytest.mark.parametrize("name", scenario.names())

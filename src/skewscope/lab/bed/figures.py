@@ -54,10 +54,10 @@ def steps(logs: Sequence[Sequence[Mapping[str, Any]]], span: Span) -> dict[str, 
     """Return step figures in ms: the worst replica's median, 95th percentile and longest, and the share.
 
     `logs` holds rank 0's rows of each replica. A step lasts from its start to the next one's, so that a
-    stop between steps counts; prefill steps are left out. `replica_share` is the largest replica's tokens
+    stop between steps counts; prefill steps are left out. `batch_mean` is in sequences. `replica_share` is the largest replica's tokens
     over the smallest's.
     """
-    medians, tails, longest, work = [], [], [], []
+    medians, tails, longest, work, count = [], [], [], [], 0
     for log in logs:
         inside = [r for r in log if span.start_ns <= r["start_ns"] < span.end_ns]
         lasted = [
@@ -70,12 +70,13 @@ def steps(logs: Sequence[Sequence[Mapping[str, Any]]], span: Span) -> dict[str, 
         reach = [r for r in log if r["end_ns"] > span.start_ns and r["start_ns"] < span.end_ns]
         longest.append(max(((r["end_ns"] - r["start_ns"]) / 1e6 for r in reach), default=math.nan))
         work.append(sum(r["decode"] + bool(r["prefill"]) for r in inside))
+        count += len(inside)
     return {
         "step_p50_ms": _worst(medians),
         "step_p95_ms": _worst(tails),
         "step_max_ms": _worst(longest),
-        "steps_per_s": sum(len([r for r in x if span.start_ns <= r["start_ns"] < span.end_ns]) for x in logs)
-        / span.duration_s,
+        "steps_per_s": count / span.duration_s,
+        "batch_mean": sum(work) / max(1, count),
         "replica_share": max(work, default=0) / max(1, min(work, default=1)),
     }
 
@@ -145,6 +146,12 @@ def beats(logs: Sequence[Sequence[Mapping[str, Any]]], span: Span) -> dict[str, 
         if b["ts_ns"] > span.start_ns and a["ts_ns"] < span.end_ns
     ]
     return {"beat_gap_ms": max(gaps, default=math.nan)}
+
+
+def health(log: Sequence[Mapping[str, Any]], span: Span) -> dict[str, float]:
+    """Return how many health probes of the stretch got no "200"."""
+    inside = [r for r in log if span.start_ns <= r["ts_ns"] < span.end_ns]
+    return {"failed_probes": float(sum(r["health"] != 200 for r in inside))}
 
 
 def pages(texts: Sequence[tuple[int, str]], span: Span) -> dict[str, float]:

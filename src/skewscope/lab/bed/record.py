@@ -33,6 +33,7 @@ EFFECTS = {
     "chunk_rate_ratio": "chunks_per_s",
     "replica_share_ratio": "replica_share",
     "entry_lag_ratio": "entry_lag_ms",
+    "batch_ratio": "batch_mean",
     "transfer_ratio": "transfer_p50_ms",
     "heartbeat_gap_ratio": "beat_gap_ms",
 }
@@ -130,6 +131,8 @@ class _Take:
         kv = [r for f in folder.glob("kv-*.jsonl") for r in figures.rows(f)]
         if kv:
             found |= figures.transfers(kv, span)
+        probes = [r for f in folder.glob("probes-*.jsonl") for r in figures.rows(f)]
+        found |= figures.health(probes, span)
         scraped = [(int(p.stem), p.read_text(encoding="utf-8")) for p in folder.glob("metrics/*/*.prom")]
         found |= figures.pages(sorted(scraped), span)
         return found | figures.requests(log, span) | figures.counts(span)
@@ -138,7 +141,7 @@ class _Take:
         """Return the measured effect against the paired run."""
         ratios = {name: figures.ratio(self.fault, self.healthy, figure) for name, figure in EFFECTS.items()}
         out = {k: v for k, v in ratios.items() if not math.isnan(v)}
-        for name in (*figures.COUNTS, "stale_pages"):
+        for name in (*figures.COUNTS, "stale_pages", "failed_probes"):
             out[f"{name}_count"] = self.fault[name]
             out[f"{name}_paired_count"] = self.healthy[name]
         return out
