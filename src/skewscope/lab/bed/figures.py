@@ -51,11 +51,11 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def steps(logs: Sequence[Sequence[Mapping[str, Any]]], span: Span) -> dict[str, float]:
-    """Return step figures in ms: the worst replica's median, 95th percentile and longest, and the share.
+    """Return step figures in ms: the worst replica's median, 95th percentile and longest, and shares.
 
     `logs` holds rank 0's rows of each replica. A step lasts from its start to the next one's, so that a
-    stop between steps counts; prefill steps are left out. `batch_mean` is in sequences. `replica_share` is the largest replica's tokens
-    over the smallest's.
+    stop between steps counts; prefill steps are left out. `batch_mean` is in sequences, `replica_share` is
+    the largest replica's tokens over the smallest's.
     """
     medians, tails, longest, work, count = [], [], [], [], 0
     for log in logs:
