@@ -9,12 +9,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PY     := $(BIN)/python
 # Where the code is that ruff looks at; folders that do not exist yet are left out.
-CODE   := $(wildcard src tests tools bench)
+CODE   := $(wildcard src tests tools bench fuzz)
 ARGS   ?=
 # A folder to find torch in, where .venv has none (pip install --target FOLDER torch).
 BED_TORCH ?=
 
-.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench results bed record-all docs lock changelog acceptance clean
+.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench fuzz results bed record-all docs lock changelog acceptance clean
 
 help:  ## print the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,10 @@ docs-check: setup
 
 bench: setup  ## run the benchmarks; each fails under its floor
 	$(PY) -m pytest -m bench --override-ini=testpaths=bench -s $(ARGS)
+
+fuzz: setup  ## fuzz the readers, 5 minutes for each target (ARGS="stream --seconds 60")
+	@$(PY) -m pip install --disable-pip-version-check --quiet -r requirements-fuzz.lock
+	$(PY) -m fuzz $(ARGS)
 
 results: setup  ## judge the recorded faults (needs SKEWSCOPE_SAMPLES) and write their pages in docs/results
 	$(PY) -m tools.score_testbed --page docs/results/testbed.md

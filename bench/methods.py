@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,9 @@ def parse_headers(path: Path) -> tuple[int, float]:
     pos, count = HEADER_BYTES, 0
     while True:
         block = data[pos : pos + BLOCK_BYTES]
-        n, used, _ = walk_records(block, header.big_endian, header.unit_ns, ts, at, captured, wire)
+        n, used, _ = walk_records(
+            block, 0, header.big_endian, header.unit_ns, header.record_bytes, ts, at, captured, wire
+        )
         if n == 0:
             return count, time.perf_counter() - start
         parser.parse(block, ts[:n].copy(), at[:n], captured[:n], wire[:n], 0, count + 1)
@@ -87,12 +90,22 @@ def parse_with_dpkt(path: Path) -> tuple[int, float]:
     return len(rows), time.perf_counter() - start
 
 
-def diagnose(paths: list[Path]) -> tuple[float, int]:
-    """Run `skewscope diagnose` in a process of its own; return (seconds, peak resident bytes)."""
+@dataclass
+class Run:
+    """One process: wall clock and CPU seconds, peak resident bytes."""
+
+    seconds: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def diagnose(paths: list[Path]) -> Run:
+    """Run `skewscope diagnose` in a process of its own."""
     command = [str(Path(sys.executable).parent / "skewscope"), "diagnose", *map(str, paths), "--json"]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
-    return time.perf_counter() - start, usage.ru_maxrss * 1024
+    seconds = time.perf_counter() - start
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

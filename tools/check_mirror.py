@@ -2,7 +2,8 @@
 
 `tests/wire/test_pcap.py` or `tests/wire/test_pcap_splits.py` tests `src/skewscope/wire/pcap.py` (or the
 folder of that name); `tests/wire/test_wire.py` tests the package. `tests/whole/` holds tests of the
-product as a whole, `tests/tools/` those of `tools/`. A condition keeps its test in its own folder.
+product as a whole, `tests/tools/` and `tests/fuzz/` those of `tools/` and `fuzz/`. A condition keeps
+its test in its own folder.
 `--missing` lists source files without a test file of their own; that list does not fail the build.
 """
 
@@ -12,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FREE = ("whole",)
+APART = ("tools", "fuzz")
+"""Folders beside `src` whose tests stand under their own name."""
 
 
 def candidates(name: str) -> list[str]:
@@ -23,8 +26,9 @@ def candidates(name: str) -> list[str]:
 def source_of(test: Path, root: Path) -> Path | None:
     """Return the source file or folder that a test file mirrors, or None."""
     below = test.relative_to(root / "tests")
-    base = root / "tools" if below.parts[0] == "tools" else root / "src" / "skewscope"
-    parts = below.parent.parts[1:] if below.parts[0] == "tools" else below.parent.parts
+    apart = below.parts[0] in APART
+    base = root / below.parts[0] if apart else root / "src" / "skewscope"
+    parts = below.parent.parts[1:] if apart else below.parent.parts
     folder = base.joinpath(*parts)
     for name in candidates(test.name):
         for path in (folder / f"{name}.py", folder / f"_{name}.py", folder / name):

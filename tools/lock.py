@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Exact versions for development and tests. Written by `make lock`; do not edit.\n"
-EXTRAS = ("dev", "tables", "zstd")
+EXTRAS = ("dev", "tables", "zstd", "lz4")
 
 
 def portable(text: str) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from skewscope.core.tables import Array
-from skewscope.wire.pcap import HEADER_BYTES, RECORD_BYTES, parse_header, walk_records
+from skewscope.wire.pcap import HEADER_BYTES, parse_header, walk_records
 
 PORT_SHIFT = 1_234
+RECORD_BYTES = 16
 
 
 def records(data: bytes) -> tuple[Array, Array]:
@@ -23,7 +24,8 @@ def records(data: bytes) -> tuple[Array, Array]:
     body = np.frombuffer(data, dtype=np.uint8)[HEADER_BYTES:]
     most = len(body) // RECORD_BYTES
     ts, at, captured, wire = (np.empty(most, dtype=np.int64) for _ in range(4))
-    n, _, _ = walk_records(body, header.big_endian, header.unit_ns, ts, at, captured, wire)
+    order = header.big_endian, header.unit_ns, header.record_bytes
+    n, _, _ = walk_records(body, 0, *order, ts, at, captured, wire)
     return at[:n] + HEADER_BYTES, ts[:n].copy()
 
 

@@ -16,7 +16,7 @@ from tests.app import example_report
 def test_diagnose_takes_one_path_or_many(fake_pipeline, capture):
     seen: list[list[Path]] = []
 
-    def run(paths, progress=None, stop=None):
+    def run(paths, progress=None, stop=None, first=None):
         seen.append(list(paths))
         return example_report.straggler()
 
@@ -29,7 +29,7 @@ def test_diagnose_takes_one_path_or_many(fake_pipeline, capture):
 
 
 def test_a_path_that_names_nothing(fake_pipeline, tmp_path):
-    fake_pipeline(lambda paths, progress=None, stop=None: example_report.straggler())
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
     with pytest.raises(api.InputError, match=r"missing\.pcap: no such file"):
         api.diagnose([tmp_path / "missing.pcap"])
     with pytest.raises(api.InputError, match="no paths"):
@@ -38,7 +38,7 @@ def test_a_path_that_names_nothing(fake_pipeline, tmp_path):
 
 @pytest.fixture
 def packets(fake_pipeline, capture):
-    fake_pipeline(lambda paths, progress=None, stop=None: example_report.straggler())
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
     table = Table(PACKETS, {"ts_ns": np.array([5, 6])})
     sys.modules["skewscope.app.pipeline"].tables = lambda paths: {"packets": table}  # type: ignore[attr-defined]
     return capture

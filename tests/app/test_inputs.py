@@ -3,8 +3,10 @@
 import gzip
 import lzma
 import os
+from pathlib import Path
 
-from skewscope.app.inputs import expand, looks_like_capture
+from skewscope.app.inputs import expand
+from skewscope.sources.unpack import STANDARD_INPUT, looks_like_capture
 
 PCAP = b"\xd4\xc3\xb2\xa1" + bytes(20)
 PCAPNG = b"\x0a\x0d\x0d\x0a" + bytes(24)
@@ -70,3 +72,63 @@ def test_says_what_names_nothing(tmp_path):
         "no captures in this folder",
         "no file matches",
     ]
+
+
+def test_a_file_under_two_names_is_read_once(tmp_path):
+    (tmp_path / "a.pcap").write_bytes(PCAP)
+    (tmp_path / "b.pcap").symlink_to(tmp_path / "a.pcap")
+    (tmp_path / "c.pcap").hardlink_to(tmp_path / "a.pcap")
+    assert expand([tmp_path]).files == [tmp_path / "a.pcap"]
+    assert len(expand([tmp_path / "b.pcap", tmp_path / "a.pcap", f"{tmp_path}/./c.pcap"]).files) == 1
+
+
+def test_a_dash_is_standard_input():
+    assert expand(["-", "-"]).files == [STANDARD_INPUT]
+
+
+def test_loops_of_links_end(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "up").symlink_to(tmp_path)
+    (tmp_path / "a.pcap").write_bytes(PCAP)
+    assert expand([tmp_path]).files == [tmp_path / "a.pcap"]
+    assert expand([tmp_path / "loop"]).problems == [f"{tmp_path}/loop: no such file or folder"]
+
+
+def test_pipes_in_folders_are_left_alone(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert expand([tmp_path / "pipe"]).files == [tmp_path / "pipe"]
+    (tmp_path / "a.pcap").write_bytes(PCAP)
+    assert expand([tmp_path]).files == [tmp_path / "a.pcap"]
+
+
+def test_odd_names_give_a_line_each(tmp_path, monkeypatch):
+    long, broken, nul = "x" * 5000, f"{tmp_path}/**x*[", "a\0b"
+    found = expand([long, broken, nul])
+    assert not found.files
+    assert len(found.problems) == 3
+    assert all("\n" not in p for p in found.problems)
+
+
+def test_what_may_not_be_entered_is_told(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    (tmp_path / "a.pcap").write_bytes(PCAP)
+
+    def walk(path, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{path}/closed"))
+        return iter([(str(path), [], ["a.pcap"])])
+
+    monkeypatch.setattr(os, "walk", walk)
+    found = expand([tmp_path])
+    assert found.files == [tmp_path / "a.pcap"]
+    assert found.problems == [f"{tmp_path}/closed: cannot read: Permission denied"]
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    assert expand(["a/b"]).problems == ["a/b: cannot read: Permission denied"]
+
+
+def test_a_file_that_vanishes_is_told_of_when_it_is_opened(tmp_path):
+    (tmp_path / "a.pcap").write_bytes(PCAP)
+    found = expand([tmp_path])
+    (tmp_path / "a.pcap").unlink()
+    assert found.bytes_total == 0

@@ -1,12 +1,21 @@
 """The composition: from files to a report, with damaged files, an interrupt and progress."""
 
+import contextlib
+import struct
+import threading
+
 import numpy as np
 import pytest
 
+from bench import flood, mirror
+from skewscope.app import pipeline
 from skewscope.app.pipeline import run, tables
+from skewscope.app.render import json
 from skewscope.core.scenario import Scenario, Workload
 from skewscope.lab.synth import write
 from skewscope.sources.captures import CaptureError
+from skewscope.wire import build
+from skewscope.wire.pcapng_write import PcapngWriter
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +89,39 @@ def test_a_stop_ends_the_reading_and_the_report_says_so(folder):
     assert made.interrupted
 
 
+def test_reading_ahead_changes_nothing(folder, report, monkeypatch):
+    """Taps that share one directory of ids give the same ids and report, whichever thread is faster."""
+    files = sorted(folder.glob("*.pcap"))
+    monkeypatch.setattr(pipeline, "Ahead", lambda source, depth: contextlib.nullcontext(source))
+    in_turn = json.dumps(run(files))
+    monkeypatch.undo()
+    for depth in (1, 64):
+        monkeypatch.setattr(pipeline, "DEPTH", depth)
+        assert json.dumps(run(files)) == in_turn
+    assert json.dumps(report) == in_turn
+
+
+def test_the_first_incident_is_told_before_the_end(tmp_path):
+    mirror.write(tmp_path / "long.pcap", copies=1, repeats=4)
+    told = []
+    made = run([tmp_path / "long.pcap"], first=lambda incident, share: told.append((incident, share)))
+    ((incident, share),) = told
+    assert incident.condition in {f.condition for i in made.incidents for f in i.findings}
+    assert 0.0 < share < 1.0
+    assert incident.detected_ns < made.span_ns[0] + 0.5 * (made.span_ns[1] - made.span_ns[0])
+
+
+def test_an_error_while_reading_is_raised_and_leaves_no_thread(folder, monkeypatch):
+    def broken(self):
+        raise ArithmeticError("a defect")
+        yield
+
+    monkeypatch.setattr(pipeline.Capture, "batches", broken)
+    with pytest.raises(ArithmeticError, match="a defect"):
+        run(sorted(folder.glob("*.pcap")))
+    assert [t for t in threading.enumerate() if t.name == "skewscope-reader"] == []
+
+
 def test_the_order_of_files_does_not_matter(folder, report):
     again = run(sorted(folder.glob("*.pcap"), reverse=True))
     assert again.span_ns == report.span_ns
@@ -97,3 +139,51 @@ def test_whole_tables(folder, tmp_path):
     assert np.all(np.diff(made["packets"]["ts_ns"]) >= 0)
     with pytest.raises(CaptureError, match="cannot read"):
         tables([*files, tmp_path])
+
+
+def _records(path):
+    """Yield (time in ns, frame, length on the wire) of a capture that the simulator wrote."""
+    data, at = path.read_bytes(), 24
+    while at < len(data):
+        second, ns, kept, size = struct.unpack_from("<IIII", data, at)
+        yield second * 10**9 + ns, data[at + 16 : at + 16 + kept], size
+        at += 16 + kept
+
+
+def test_captures_merged_into_one_file_are_read_as_the_several_that_they_were(folder, report, tmp_path):
+    writer, rows = PcapngWriter(), []
+    data = writer.header()
+    for k, file in enumerate(sorted(folder.glob("*.pcap"))):
+        data += writer.interface(file.stem)
+        rows += [(ts, k, frame, size) for ts, frame, size in _records(file)]
+    rows.sort(key=lambda r: r[0])
+    path = tmp_path / "merged.pcapng"
+    path.write_bytes(data + b"".join(writer.packet(ts, frame, size, k) for ts, k, frame, size in rows))
+    made = run([path])
+    assert [(g.members, g.rounds) for g in made.groups] == [(g.members, g.rounds) for g in report.groups]
+    assert {h.address for h in made.hosts if h.tap} == {h.address for h in report.hosts if h.tap}
+    assert made.incidents == []
+    (one,) = made.inputs
+    assert (one.kind, one.packets, one.host) == ("pcapng", len(rows), "")
+    assert one.notes[0].startswith("5 interfaces, each a tap of its own: lg (")
+
+
+def test_captures_whose_clocks_differ_are_named(folder, tmp_path):
+    files = sorted(folder.glob("*.pcap"))
+    off = tmp_path / "n0.pcap"
+    late = [(ts + 30 * 10**9, frame, size) for ts, frame, size in _records(folder / "n0.pcap")]
+    off.write_bytes(build.capture(late, 65535))
+    (note,) = run([off, *(f for f in files if f.name != off.name)]).notes
+    assert note.startswith(f"The clock of {off} is 30.0 s ahead of that of ")
+    assert run(files).notes == []
+
+
+def test_a_flood_of_flows_is_read_in_bounded_steps(tmp_path, monkeypatch):
+    """Each packet is a new flow; what is kept per flow is bounded, and what is worth following goes on."""
+    monkeypatch.setattr("skewscope.features.tcp_lanes.MAX_PLACES", 1_024)
+    flood.write(tmp_path / "scan.pcap", 50_000)
+    made = run([tmp_path / "scan.pcap"])
+    assert made.inputs[0].packets == 50_000
+    assert made.incidents == []
+    assert len(made.edges) == flood.SOURCES
+    assert sum(e.packets_total for e in made.edges) <= 50_000

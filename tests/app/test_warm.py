@@ -17,7 +17,7 @@ compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="the compiler is 
 @compiled
 def test_kernels_are_those_that_python_calls():
     found = warm.kernels()
-    assert "skewscope.wire.packets.parse_batch" in found
+    assert "skewscope.wire.packets.parse_frames" in found
     assert "skewscope.features.tcp_kernel.scan" in found
     assert all(has_entry(k) for k in found.values())
 

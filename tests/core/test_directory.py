@@ -2,7 +2,7 @@
 
 import pytest
 
-from skewscope.core.directory import Directory, address_text
+from skewscope.core.directory import Directory, Flow, Flows, address_text
 
 MAPPED = 0xFFFF << 32
 
@@ -42,3 +42,17 @@ def test_id_0_is_none_everywhere():
     names = Directory()
     assert (names.addresses, names.targets) == (["-"], [""])
     assert len(names.flows) == 1
+
+
+def test_flows_come_back_as_they_were_given():
+    given = [Flow(1, 65_535, 1 << 20, 80, 6), Flow(2, 0, 3, 0, 17)]
+    flows = Flows(given)
+    flows.append(given[0])
+    flows += given
+    assert len(flows) == 5
+    assert list(flows) == [*given, given[0], *given]
+    assert flows[2] == given[0]
+    assert flows == Flows(list(flows))
+    assert flows != Flows(given)
+    with pytest.raises(IndexError):
+        flows[5]

@@ -1,13 +1,12 @@
 """What a run remembers is bounded, and says the same whatever its length."""
 
 import numpy as np
-import pytest
 
 from skewscope.core.directory import Directory, Tap
 from skewscope.core.features import FeatureRows, Slice
 from skewscope.core.report import HostRole
 from skewscope.engine import history as module
-from skewscope.engine.history import History, _Trace, _unambiguous
+from skewscope.engine.history import History, _unambiguous
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.round_kernel import R_COLUMNS
@@ -107,35 +106,6 @@ def test_unknown_values_are_left_out_of_a_series():
         feed(history, number, endpoint=endpoint(ttft_s=value))
     (series,) = [s for s in history.series({("endpoint", "ttft_s"): "s"}) if s.name == "ttft_s"]
     assert (series.ts_ns, series.values, series.unit) == ([TICK, 3 * TICK], [1.0, 3.0], "s")
-
-
-@pytest.mark.parametrize("counts", [False, True])
-def test_a_series_is_bounded_and_keeps_its_span(counts, monkeypatch):
-    monkeypatch.setattr(module, "MAX_POINTS", 64)
-    trace = _Trace(counts)
-    for i in range(10_000):
-        trace.add(i, 1.0)
-    assert 32 <= len(trace.ts) <= 64
-    assert trace.ts[0] < 400
-    assert trace.ts[-1] > 9_500
-    assert len(set(np.diff(trace.ts).tolist())) == 1
-
-
-def test_a_thinned_count_still_adds_up(monkeypatch):
-    """Rates are computed from counts and the distance of points: both must grow alike."""
-    monkeypatch.setattr(module, "MAX_POINTS", 64)
-    trace = _Trace(True)
-    for i in range(1_000):
-        trace.add(i, float(i % 7))
-    assert sum(trace.values) + trace._sum == sum(i % 7 for i in range(1_000))
-
-
-def test_a_thinned_state_is_the_latest_one(monkeypatch):
-    monkeypatch.setattr(module, "MAX_POINTS", 64)
-    trace = _Trace(False)
-    for i in range(1_000):
-        trace.add(i, float(i))
-    assert trace.values == [float(t) for t in trace.ts]
 
 
 def test_the_number_of_series_and_edges_is_bounded(monkeypatch):

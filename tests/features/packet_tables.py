@@ -9,7 +9,7 @@ import numpy as np
 
 from skewscope.core.directory import Directory, Flow, Tap
 from skewscope.core.features import FeatureRows, Slice
-from skewscope.core.schemas import HTTP, MESSAGES, PACKETS
+from skewscope.core.schemas import HOLES, HTTP, MESSAGES, PACKETS
 from skewscope.core.tables import Schema, Table
 
 MS = 1_000_000
@@ -30,7 +30,7 @@ class Net:
     taps: Sequence[str] = ("n0", "n1", "n2", "n3")
     directory: Directory = field(default_factory=Directory)
     rows: dict[str, list[dict[str, int]]] = field(
-        default_factory=lambda: {"packets": [], "messages": [], "http": []}
+        default_factory=lambda: {"packets": [], "messages": [], "http": [], "holes": []}
     )
     _frames: dict[int, int] = field(default_factory=dict)
 
@@ -92,19 +92,24 @@ class Net:
         """Add an HTTP row: kind 1 request, 2 response."""
         self._add("http", ms, flow, way, tap, {"kind": kind, **more})
 
+    def hole(self, ms: float, flow: int, way: int = 0, tap: int = 0) -> None:
+        """Say that the capture lost something."""
+        self._add("holes", ms, flow, way, tap, {})
+
     def _add(self, table: str, ms: float, flow: int, way: int, tap: int, more: dict[str, int]) -> None:
         f = self.directory.flows[flow]
         src, dst = (f.b, f.a) if way else (f.a, f.b)
         if table == "packets":
             self._frames[tap] = self._frames.get(tap, 0) + 1
         row = {"ts_ns": at(ms), "flow": flow, "way": way, "src": src, "dst": dst, "tap": tap}
-        self.rows[table].append({**row, "frame": self._frames.get(tap, 0), **more})
+        frame = {} if table == "holes" else {"frame": self._frames.get(tap, 0)}
+        self.rows[table].append({**row, **frame, **more})
 
     def slices(self, until_ms: float | None = None) -> list[Slice]:
         """Return the slices up to a time, or to the last row; the last one says so."""
         last = max((r["ts_ns"] for rows in self.rows.values() for r in rows), default=START)
         end = last + 1 if until_ms is None else at(until_ms)
-        whole = {s.name: self._table(s) for s in (PACKETS, MESSAGES, HTTP)}
+        whole = {s.name: self._table(s) for s in (PACKETS, MESSAGES, HTTP, HOLES)}
         found = []
         for start in range(START, end, TICK_MS * MS):
             stop = start + TICK_MS * MS

@@ -6,7 +6,7 @@ import pytest
 from skewscope.features.graph import Graph
 from skewscope.features.groups import Groups
 from skewscope.features.rounds import RoundFeature
-from tests.features.packet_tables import MS, at, cell, play
+from tests.features.packet_tables import MS, Net, at, cell, play
 from tests.features.team import ADDRESSES, ring
 
 GROUP = ADDRESSES[0]
@@ -35,6 +35,21 @@ def test_nothing_is_usual_in_the_first_rounds():
     found = paced(ring(4, own_ms=80.0))
     assert values(found, "slowdown_ratio") == []
     assert np.isnan(cell(found[0], GROUP, "longest_ref_s"))
+
+
+def test_a_slow_group_is_timed_before_any_kind_of_round_was_seen_often():
+    """Kinds alternate, so none has come three times; the mean and the largest interval stand in."""
+    net = Net(["n0", "n1", "n2"])
+    flows = [net.flow(ADDRESSES[i], ADDRESSES[(i + 1) % 3], 41_000 + i, 42_000) for i in range(3)]
+    for number, ms in enumerate((1.0, 81.0, 201.0, 281.0, 361.0)):
+        for i in range(3):
+            more = {"collective": 4 if number % 2 else 6}
+            net.message(ms, flows[i], number + 1, 0, i, **more)
+            net.message(ms + 0.5, flows[i], number + 1, 0, (i + 1) % 3, **more)
+    found = paced(net)
+    assert found[1].round_s == {}
+    assert found[-1].round_s[1] == pytest.approx((80 + 120 + 80) / 3e3, rel=0.01)
+    assert found[-1].longest_s[1] == pytest.approx(0.120, rel=0.01)
 
 
 def test_a_slowdown_does_not_become_usual():

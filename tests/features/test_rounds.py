@@ -99,7 +99,7 @@ def test_two_groups_with_the_same_tags_stay_apart():
     shift = len(net.directory.addresses) - 1
     flows = len(net.directory.flows) - 1
     net.directory.addresses += second.directory.addresses[1:]
-    for flow in second.directory.flows[1:]:
+    for flow in list(second.directory.flows)[1:]:
         flow.a, flow.b = flow.a + shift, flow.b + shift
         net.directory.flows.append(flow)
     for name in ("packets", "messages"):

@@ -100,3 +100,13 @@ def test_one_endpoint_makes_no_router():
     wire.ask(wire.connect(CLIENT, 9000, ENGINE), 0.1, [0.2], 0.21)
     seen, _ = run(wire, 1.0)
     assert seen["backends"] == []
+
+
+def test_all_requests_count_until_shares_are_usual():
+    wire = Wire()
+    route(wire, [SECOND] + [ENGINE] * 16 + [ENGINE, SECOND] * 30, every=0.05)
+    seen, _ = run(wire, 4.5)
+    at = seen["new_requests"]
+    first = next(i for i in range(len(at)) if sum(at[: i + 1]) >= 17)
+    assert seen["whole_evidence"][first] == pytest.approx(7.98, abs=1.0)
+    assert seen["whole_evidence"][-1] == 0

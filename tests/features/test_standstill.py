@@ -9,7 +9,9 @@ from skewscope.features.groups import Groups
 from skewscope.features.rounds import RoundFeature
 from skewscope.features.standstill import Standstill
 from skewscope.features.transport import Transport
-from tests.features.packet_tables import ACK, FIN, RST, cell, play
+from tests.features.nccl_team import ADDRESSES as NCCL
+from tests.features.nccl_team import Team
+from tests.features.packet_tables import ACK, FIN, MS, RST, at, cell, play
 from tests.features.team import ADDRESSES, ring
 
 A, B, C = ADDRESSES
@@ -93,3 +95,23 @@ def test_a_group_that_works_again_has_nobody_missing():
     found = watched(net)
     assert cell(found[12], C, "left_first") == 1
     assert cell(found[-1], C, "left_first") == 0
+
+
+def test_a_member_that_freezes_over_roce_is_the_first_to_stop():
+    """It stops in the middle of a step; its neighbours send what they still can, then wait."""
+    team = Team(steps=60)
+    stop = team.begun[50][2] + 0.06
+    names = team.net.directory.addresses
+    for table in ("messages", "packets"):
+        kept = []
+        for row in team.net.rows[table]:
+            after = (row["ts_ns"] - at(stop)) / MS
+            if after < 0 or (after < 0.05 and names[row["src"]] != NCCL[2]):
+                kept.append(row)
+        team.net.rows[table] = kept
+    last = watched(team.net, until_ms=stop + 2_000)[-1]
+    assert cell(last, NCCL[2], "stopped_first") == 1.0
+    assert {cell(last, m, "stopped_first") for m in NCCL if m != NCCL[2]} == {0.0}
+    assert cell(last, NCCL[2], "silence_s") == pytest.approx(2.0, abs=0.2)
+    assert cell(last, NCCL[2], "silence_ratio") > 20
+    assert cell(last, NCCL[2], "demand") == 2.0

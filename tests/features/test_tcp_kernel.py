@@ -23,6 +23,7 @@ NAMES = (
     "hi",
     "id",
     "ecn",
+    "place",
 )
 
 

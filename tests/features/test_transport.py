@@ -213,7 +213,7 @@ def test_an_empty_slice_makes_no_rows():
 
 
 def test_lanes_beyond_the_limit_are_counted_without_times(monkeypatch):
-    monkeypatch.setattr("skewscope.features.transport.MAX_SLOTS", 1)
+    monkeypatch.setattr("skewscope.features.tcp_lanes.MAX_RINGS", 1)
     net, ab = pair()
     more = net.flow(A, B, 7, 7)
     net.ack(2, more, 0)

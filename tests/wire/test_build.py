@@ -88,7 +88,7 @@ def test_a_capture_is_read_back():
     assert (header.big_endian, header.unit_ns, header.snap_length) == (False, 1, 22)
     ts, at, captured, wire = (np.zeros(8, dtype=np.int64) for _ in range(4))
     buf = np.frombuffer(data, dtype=np.uint8)[24:]
-    n, used, damage = walk_records(buf, False, 1, ts, at, captured, wire)
+    n, used, damage = walk_records(buf, 0, False, 1, 16, ts, at, captured, wire)
     assert (n, used, damage) == (5, len(buf), 0)
     assert ts[:5].tolist() == times
     assert captured[:5].tolist() == [20, 21, 22, 22, 22]

@@ -205,7 +205,7 @@ def test_events_end_with_a_blank_line_behind_data(newline: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"f" * 40 + b"\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20000,
         b"HTTP/1.1 200 OK\r\n" + b"a" * 70000,
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"PRI * HTTP/3.0\r\n\r\nSM\r\n\r\n",
     ],
 )
 def test_malformed_input_loses_the_place_until_the_next_head(bad: bytes) -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from skewscope.core.directory import Directory
-from skewscope.wire import build, packets
+from skewscope.wire import build, intern
 from skewscope.wire.packets import PacketParser
 
 MAC_A, MAC_B = b"\x02SYN\x00\x01", b"\x02SYN\x00\x02"
 A, B, C = (bytes([10, 1, 2, n]) for n in (3, 4, 5))
 A6, B6 = bytes.fromhex("20010db8" + "00" * 11 + "01"), bytes.fromhex("20010db8" + "00" * 11 + "02")
-CUT, CONTRADICT, NOT_IP, FRAGMENT = 1, 2, 3, 4
+CUT, CONTRADICT, NOT_IP, FRAGMENT, FIRST, TOO_DEEP = range(1, 7)
 
 
 def parse(frames, *, parser=None, kept=None, wire=None, tap=0, first=1):
@@ -59,9 +59,11 @@ def test_vlan_tags_are_passed_over(tags):
     assert row(service)["payload_bytes"] == 3
 
 
-def test_three_tags_are_more_than_is_read():
-    frame = build.ethernet(MAC_A, MAC_B, build.ipv4(A, B, 6, segment()), vlans=(1, 2, 3))
-    assert row(frame)["fault"] == NOT_IP
+@pytest.mark.parametrize("count", [3, 8, 9])
+def test_up_to_eight_tags_are_read(count):
+    frame = build.ethernet(MAC_A, MAC_B, build.ipv4(A, B, 6, segment()), vlans=range(count))
+    got = row(frame)
+    assert (got["fault"], got["sport"]) == ((0, 40000) if count <= 8 else (TOO_DEEP, 0))
 
 
 def test_a_frame_cut_within_its_tag_is_cut():
@@ -99,7 +101,7 @@ def test_ipv6_extension_headers_are_passed_over(kinds):
 
 def test_an_endless_ipv6_chain_is_given_up():
     got = row(over_ip6(chain([0] * 20, 6, segment()), proto=0))
-    assert (got["fault"], got["flow"]) == (0, 0)
+    assert (got["fault"], got["flow"]) == (TOO_DEEP, 0)
 
 
 def test_an_ipv6_chain_that_points_past_the_frame_is_cut():
@@ -107,13 +109,36 @@ def test_an_ipv6_chain_that_points_past_the_frame_is_cut():
     assert got["fault"] == CUT
 
 
-def test_fragments_are_named_and_not_followed():
-    frame = over_ip4(segment(b"abc"))
-    for bits in (0x2000, 0x0001, 0x1FFF):
-        got = row(edit(frame, 20, struct.pack(">H", bits)))
-        assert (got["fault"], got["flow"], got["payload_bytes"]) == (FRAGMENT, 0, 0)
-        assert got["src"] > 0
-    assert row(over_ip6(b"\x06" + b"\0" * 7 + segment(), proto=44))["fault"] == FRAGMENT
+@pytest.mark.parametrize("bits", [0x0001, 0x1FFF, 0x2001])
+def test_later_fragments_are_named_and_not_followed(bits):
+    got = row(edit(over_ip4(segment(b"abc")), 20, struct.pack(">H", bits)))
+    assert (got["fault"], got["flow"], got["payload_bytes"], got["proto"]) == (FRAGMENT, 0, 0, 6)
+    assert got["src"] > 0
+
+
+def test_a_first_fragment_has_ports_and_its_part_of_the_payload():
+    """UDP's own length is that of the whole datagram, so it does not count here."""
+    datagram = build.udp(A, B, 5, 6, b"x" * 1000)[:508]
+    got = row(edit(over_ip4(datagram, proto=17), 20, struct.pack(">H", 0x2000)))
+    assert (got["fault"], got["sport"], got["dport"], got["payload_bytes"]) == (FIRST, 5, 6, 500)
+    assert got["flow"] > 0
+
+
+def fragment_header(offset, more, kind=6):
+    return bytes([kind, 0]) + struct.pack(">HI", offset << 3 | more, 77)
+
+
+def test_ipv6_fragments():
+    """An atomic fragment, the only one of its packet, is as good as whole (RFC 6946)."""
+    for offset, more, fault in ((0, 0, 0), (0, 1, FIRST), (185, 1, FRAGMENT), (185, 0, FRAGMENT)):
+        got = row(over_ip6(fragment_header(offset, more) + segment(b"abc"), proto=44))
+        assert (got["fault"], got["proto"]) == (fault, 6)
+        assert (got["sport"], got["payload_bytes"]) == ((0, 0) if fault == FRAGMENT else (40000, 3))
+
+
+def test_a_fragment_behind_other_extension_headers():
+    got = row(over_ip6(chain([60], 44, fragment_header(0, 1) + segment(b"abc")), proto=60))
+    assert (got["fault"], got["dport"]) == (FIRST, 8000)
 
 
 def test_all_tcp_options():
@@ -194,7 +219,8 @@ def test_cut_at_every_length():
         got = row(whole, kept=kept)
         assert got["fault"] == (0 if kept >= 54 else CUT)
         assert got["sport"] == (40000 if kept >= 38 else 0)
-        assert got["flow"] > 0 or kept < 34
+        assert (got["flow"] > 0) == (kept >= 38)
+        assert (got["src"] > 0) == (kept >= 34)
 
 
 def test_udp():
@@ -276,7 +302,7 @@ def test_ids_survive_the_growth_of_their_tables():
 
 
 def test_beyond_the_limit_on_addresses_rows_are_kept_nameless(monkeypatch):
-    monkeypatch.setattr(packets, "MAX_ADDRESSES", 10)
+    monkeypatch.setattr(intern, "MAX_ADDRESSES", 10)
     parser = PacketParser(Directory())
     table = parse(many(30), parser=parser)
     assert len(parser.directory.addresses) == 11
@@ -288,7 +314,7 @@ def test_beyond_the_limit_on_addresses_rows_are_kept_nameless(monkeypatch):
 
 
 def test_beyond_the_limit_on_flows_rows_are_kept_unfollowed(monkeypatch):
-    monkeypatch.setattr(packets, "MAX_FLOWS", 5)
+    monkeypatch.setattr(intern, "MAX_FLOWS", 5)
     parser = PacketParser(Directory())
     table = parse(many(8), parser=parser)
     assert table["flow"].tolist() == [1, 2, 3, 4, 5, 0, 0, 0]

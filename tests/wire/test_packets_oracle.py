@@ -1,34 +1,21 @@
 """Frames against dpkt, an independent parser, and random bytes against nothing but survival."""
 
-import itertools
+import os
+import subprocess
+import sys
 
 import dpkt
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewscope.core.directory import Directory
 from skewscope.wire import build
-from skewscope.wire.packets import FAULTS, PacketParser
+from skewscope.wire.packets import FAULTS
+from tests.wire.frames import MAC_A, MAC_B, parse
+from tests.wire.test_tunnels import TUNNELS
 
-MAC_A, MAC_B = b"\x02SYN\x00\x01", b"\x02SYN\x00\x02"
+LINKS = (0, 1, 12, 14, 101, 108, 113, 195, 197, 228, 229, 247, 276)
 u16, u32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
-
-
-def parse(frames, cuts=()):
-    """Parse frames in the pieces that the cuts make; returns columns over all of them."""
-    parser = PacketParser(Directory())
-    edges = sorted({0, len(frames), *(c % (len(frames) + 1) for c in cuts)})
-    tables = []
-    for lo, hi in itertools.pairwise(edges):
-        sizes = np.array([len(f) for f in frames[lo:hi]], dtype=np.int64)
-        buf = np.frombuffer(b"".join(frames[lo:hi]), np.uint8)
-        at = np.cumsum(sizes) - sizes
-        tables.append(
-            parser.parse(buf, np.arange(lo, hi, dtype=np.int64), at, sizes, sizes, 0, lo + 1).packets
-        )
-    names = tables[0].columns if tables else {}
-    return {n: np.concatenate([t[n] for t in tables]) for n in names}, parser.directory
 
 
 @st.composite
@@ -119,7 +106,7 @@ def test_a_frame_by_hand():
 def test_any_batching_gives_the_same_rows(some, cuts):
     """Offsets apart, which are relative to the batch's buffer."""
     whole, directory = parse(some)
-    cut, other = parse(some, cuts)
+    cut, other = parse(some, cuts=cuts)
     assert directory.addresses == other.addresses
     assert directory.flows == other.flows
     for name in whole:
@@ -128,25 +115,111 @@ def test_any_batching_gives_the_same_rows(some, cuts):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.binary(max_size=120), max_size=5))
-def test_random_bytes_never_raise_and_give_one_row_each(some):
-    table, _ = parse(some)
+@given(st.lists(st.binary(max_size=160), max_size=5), st.sampled_from(LINKS))
+def test_random_bytes_never_raise_and_give_one_row_each(some, link):
+    table, _ = parse(some, links=link)
     assert len(table.get("ts_ns", ())) == len(some)
     if some:
         assert set(table["fault"].tolist()) <= set(FAULTS)
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    frames(), st.lists(st.tuples(st.integers(0, 90), st.integers(0, 255)), max_size=6), st.integers(0, 150)
-)
-def test_mangled_frames_never_raise_nor_point_outside(frame, changes, kept):
+def changed(frame, changes, kept):
     data = bytearray(frame)
     for at, value in changes:
         data[at % len(data)] = value
-    data = bytes(data[: max(kept, 1)])
-    table, _ = parse([data])
+    return bytes(data[: max(kept, 1)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    frames() | st.sampled_from([frame for frame, _ in TUNNELS.values()]),
+    st.lists(st.tuples(st.integers(0, 150), st.integers(0, 255)), max_size=6),
+    st.integers(0, 250),
+    st.sampled_from(LINKS),
+)
+def test_mangled_frames_never_raise_nor_point_outside(frame, changes, kept, link):
+    data = changed(frame, changes, kept)
+    table, _ = parse([data], link)
     got = {n: int(v[0]) for n, v in table.items()}
     assert got["fault"] in FAULTS
     if got["captured_bytes"]:
         assert 0 <= got["payload_at"] <= got["payload_at"] + got["captured_bytes"] <= len(data)
+
+
+def untagged(frame):
+    return frame[:12] + frame[12 + 4 * len(getattr(dpkt.ethernet.Ethernet(frame), "vlan_tags", ())) :]
+
+
+@settings(max_examples=150, deadline=None)
+@given(frames(), st.lists(st.integers(0, 4095), min_size=1, max_size=8), st.integers(0, 120))
+def test_the_fast_way_and_the_general_way_agree(frame, tags, kept):
+    """Plain frames skip the walk of headers; behind a tag they do not. All but the tag is equal."""
+    frame = untagged(frame)
+    tagged = frame[:12] + b"".join(b"\x81\0" + t.to_bytes(2, "big") for t in tags) + frame[12:]
+    kept = max(kept, 14)
+    one, names = parse([frame], kept=kept)
+    two, others = parse([tagged], kept=kept + 4 * len(tags))
+    assert (names.addresses, names.flows) == (others.addresses, others.flows)
+    more = 4 * len(tags)
+    moved = {"wire_bytes": more, "payload_at": more * int(one["payload_at"][0] >= 0)}
+    for name in one:
+        if name != "encap":
+            assert one[name].astype(np.int64) + moved.get(name, 0) == two[name], name
+
+
+@settings(max_examples=100, deadline=None)
+@given(frames(), st.lists(st.integers(0, 4095), min_size=1, max_size=2), u32, u32, st.booleans())
+def test_dpkt_reads_the_same_behind_tags_and_in_gre(frame, tags, key, number, bare):
+    packet = untagged(frame)
+    inside = build.gre(
+        int.from_bytes(packet[12:14], "big"),
+        packet[14:],
+        key=None if bare else key,
+        number=None if bare else number,
+    )
+    carrier = build.ipv4(bytes([9, 9, 9, 1]), bytes([9, 9, 9, 2]), 47, inside)
+    whole = build.ethernet(MAC_A, MAC_B, carrier, vlans=tags)
+    told = dpkt.ethernet.Ethernet(whole)
+    assert [t.id for t in told.vlan_tags] == tags
+    ip = told.data.data.data
+    table, names = parse([whole])
+    got = {n: int(v[0]) for n, v in table.items()}
+    assert got["encap"] == 16 | 1 | 2 * (len(tags) > 1)
+    assert (got["sport"], got["dport"], got["fault"]) == (ip.data.sport, ip.data.dport, 0)
+    version = 6 if isinstance(ip, dpkt.ip6.IP6) else 4
+    text = dpkt.utils.inet_to_str(ip.src)
+    assert names.addresses[got["src"]] == text or version == 6
+
+
+def corpus():
+    """Return (record, link type) pairs: random bytes and mangled frames, the same on each call."""
+    rng = np.random.default_rng(7)
+    whole = [frame for frame, _ in TUNNELS.values()]
+    made = []
+    for k in range(600):
+        link = LINKS[k % len(LINKS)] if k % 3 else 1
+        if k % 2:
+            made.append((rng.bytes(int(rng.integers(0, 160))), link))
+            continue
+        frame = whole[int(rng.integers(len(whole)))]
+        changes = [
+            (int(a), int(v)) for a, v in zip(rng.integers(0, 150, 3), rng.integers(0, 256, 3), strict=True)
+        ]
+        made.append((changed(frame, changes[: k % 4], int(rng.integers(0, 250))), link))
+    return made
+
+
+def digest():
+    """Return what the corpus is parsed to, as text."""
+    made = corpus()
+    table, names = parse([record for record, _ in made], [link for _, link in made], cuts=(1, 100, 317))
+    return repr({n: v.tolist() for n, v in table.items()}) + repr(names)
+
+
+def test_uncompiled_kernels_read_the_same_and_nothing_outside():
+    """Plain Python raises IndexError where a kernel would read outside the buffer."""
+    command = [sys.executable, "-c", "from tests.wire.test_packets_oracle import digest; print(digest())"]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.stderr == ""
+    assert done.stdout.strip() == digest()

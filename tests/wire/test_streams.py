@@ -41,7 +41,7 @@ def parse(name: str) -> tuple[Table, np.ndarray, Directory]:
     assert header is not None
     buffer = np.frombuffer(raw, np.uint8)[24:]
     columns = [np.zeros(len(buffer) // 16, np.int64) for _ in range(4)]
-    n, _, _ = walk_records(buffer, header.big_endian, header.unit_ns, *columns)
+    n, _, _ = walk_records(buffer, 0, header.big_endian, header.unit_ns, 16, *columns)
     directory = Directory()
     return PacketParser(directory).parse(buffer, *(c[:n] for c in columns), 0, 1).packets, buffer, directory
 

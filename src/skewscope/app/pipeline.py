@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from skewscope.app.ahead import Ahead
+from skewscope.app.roce_tally import CheckingParser, RoceTally
 from skewscope.conditions.loader import load_all as load_conditions
 from skewscope.core.directory import Directory
 from skewscope.core.features import Feature
-from skewscope.core.report import Input, Report
+from skewscope.core.report import Incident, Input, Report
 from skewscope.core.schemas import SAMPLES
 from skewscope.core.tables import Table
 from skewscope.diagnose.incidents import diagnose
@@ -18,31 +21,36 @@ from skewscope.engine.run import Engine, Plan
 from skewscope.engine.slices import slices
 from skewscope.features.loader import load_all as load_features
 from skewscope.sources.captures import Capture, CaptureError, open_captures
+from skewscope.sources.clocks import Clocks
 from skewscope.wire.packets import FAULTS, PacketParser
 
 Progress = Callable[[int, int], None]
+FirstSign = Callable[[Incident, float], None]
+"""Told once: the first incident as it looks when it is found, and the share of the input read so far."""
+
+DEPTH = 16
+"""Slices that reading may be ahead: more than a batch's work, and a bounded amount of memory."""
 
 
 class _Session:
     """Open captures of one run, with progress and a way to stop."""
 
-    def __init__(
-        self, paths: Sequence[Path], progress: Progress | None, stop: Callable[[], bool] | None
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], progress: Progress | None, check_icrc: bool) -> None:
         self.directory = Directory()
         self.bad: dict[str, str] = {}
         self.paths = list(paths)
         self.captures: list[Capture] = []
-        parser = PacketParser(self.directory)
+        self._roce = RoceTally(check_icrc)
+        self.clocks = Clocks()
+        parser = (CheckingParser if check_icrc else PacketParser)(self.directory)
         for path in self.paths:
             try:
                 self.captures.append(Capture(path, self.directory, parser))
             except CaptureError as error:
                 self.bad[str(path)] = str(error).removeprefix(f"{path}: ")
-        self._total = sum(c.path.stat().st_size for c in self.captures)
+        self._total = sum(c.size for c in self.captures)
         self._progress = progress
-        self._stop = stop or (lambda: False)
-        self.interrupted = False
+        self._told = -1
 
     def taps(self) -> list[Iterator[dict[str, Table]]]:
         """Return the sample iterators of all captures."""
@@ -50,12 +58,20 @@ class _Session:
 
     def _watched(self, capture: Capture) -> Iterator[dict[str, Table]]:
         for batch in capture.batches():
+            self._roce.add(batch["roce"])
+            self.clocks.feed(batch["packets"])
             yield batch
-            if self._progress is not None:
-                self._progress(sum(c.position() for c in self.captures), self._total)
-            if self._stop():
-                self.interrupted = True
-                return
+
+    def read(self) -> float:
+        """Return the share of the input that was read."""
+        return sum(c.position() for c in self.captures) / max(self._total, 1)
+
+    def tell(self) -> None:
+        """Report progress, where there is any."""
+        done = sum(c.position() for c in self.captures)
+        if self._progress is not None and done != self._told:
+            self._told = done
+            self._progress(done, self._total)
 
     def close(self) -> None:
         """Close the files."""
@@ -65,7 +81,13 @@ class _Session:
     def inputs(self, history: History | None = None) -> list[Input]:
         """Describe every path that was given, readable or not."""
         by_path = {str(c.path): c for c in self.captures}
-        host = {h.tap: h.address for h in history.hosts() if h.name} if history else {}
+        hosts = history.hosts() if history else []
+        # A file with several interfaces may have been taken at several hosts: then it has no host.
+        taken_at = Counter(h.tap for h in hosts)
+        host = {h.tap: h.address for h in hosts if h.name and taken_at[h.tap] == 1}
+        taps: dict[str, list[int]] = {}
+        for tap in self.directory.taps:
+            taps.setdefault(tap.path, []).append(tap.index)
         out = []
         for path in map(str, self.paths):
             if path in self.bad:
@@ -75,15 +97,17 @@ class _Session:
             out.append(
                 Input(
                     path=path,
-                    kind="pcap",
+                    kind=c.kind,
                     packets=c.stats.packets,
                     bytes=c.stats.bytes,
                     first_ns=c.stats.first_ns,
                     last_ns=c.stats.last_ns,
-                    link_type=c.header.link_type,
-                    snap_length=c.header.snap_length,
+                    link_type=c.tap.link_type,
+                    snap_length=c.tap.snap_length,
                     host=host.get(path, ""),
                     notes=_notes(c),
+                    roce=self._roce.counts(taps.get(path, [])),
+                    protocols=c.stats.protocols,
                 )
             )
         return out
@@ -106,28 +130,46 @@ def _units(features: Sequence[Feature]) -> dict[tuple[str, str], str]:
 
 
 def run(
-    paths: Sequence[Path], *, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    paths: Sequence[Path],
+    *,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    first: FirstSign | None = None,
+    check_icrc: bool = False,
 ) -> Report:
-    """Diagnose capture files.
+    """Diagnose capture files; `check_icrc`: count right and wrong invariant CRCs of RoCE packets too.
 
     Unreadable files become inputs of kind "unreadable" with the reason as their note. When `stop()`
-    becomes true, reading ends and the report covers what was read.
+    becomes true, reading ends and the report covers what was judged by then. Reading, parsing and
+    reassembly run in one thread, which takes the taps in the order that event time asks for, and
+    features and detectors in the caller's: the report does not depend on how they take turns.
     """
-    session = _Session(paths, progress, stop)
+    session = _Session(paths, progress, check_icrc)
     features = load_features()
     conditions = load_conditions()
+    entries = {i: c.entry for i, c in conditions.items()}
+    units = _units(features)
     history = History()
     engine = Engine(Plan(features, [(c.entry, c.fresh()) for c in conditions.values()]), [history])
+    interrupted = False
     try:
-        for slice_ in slices(session.taps(), session.directory):
-            engine.feed(slice_)
-            if session.interrupted:
-                break
+        with Ahead(slices(session.taps(), session.directory), DEPTH) as ahead:
+            for slice_ in ahead:
+                fired = engine.feed(slice_)
+                session.tell()
+                if fired and first is not None:
+                    found = diagnose(engine.findings, entries, history.context(units))
+                    if found:
+                        first(found[0], session.read())
+                        first = None
+                interrupted = stop is not None and stop()
+                if interrupted:
+                    break
+        session.tell()
     finally:
         session.close()
-    units = _units(features)
     context = history.context(units)
-    incidents = diagnose(engine.findings, {i: c.entry for i, c in conditions.items()}, context)
+    incidents = diagnose(engine.findings, entries, context)
     member = {m: g for g, ms in _group_ids(session.directory, context.groups).items() for m in ms}
     return Report(
         inputs=session.inputs(history),
@@ -140,7 +182,8 @@ def run(
         lanes=lanes(history, session.directory, incidents, member),
         streams=_streams(features, session.directory),
         series=list(context.series),
-        interrupted=session.interrupted,
+        interrupted=interrupted,
+        notes=session.clocks.notes(session.directory),
     )
 
 

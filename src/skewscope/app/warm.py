@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from numba.core.registry import CPUDispatcher
 from skewscope.core.jit import has_entry
 from skewscope.core.scenario import Fault, Scenario, Workload
 from skewscope.features.loader import load_all as load_features
+from skewscope.wire.formats import ERF
+from skewscope.wire.pcapng_write import PcapngWriter
 
 RUNS = (
     Scenario(
@@ -29,7 +33,9 @@ RUNS = (
     ),
     Scenario("opaque", "healthy", duration_s=1.2, workload=Workload(own_s=0.01, framing="opaque")),
 )
-"""Short synthetic captures that together call every kernel."""
+"""Short synthetic captures that, with those of `_write_roce`, call every kernel."""
+MANY = 5_000
+"""Addresses; a table of names begins with room for fewer."""
 
 
 def kernels() -> dict[str, Any]:
@@ -61,16 +67,39 @@ def is_first_run() -> bool:
     return 2 * len(cold()) > len(kernels())
 
 
+def _other_kinds() -> bytes:
+    """Return a capture of the kinds that the simulator does not write."""
+    writer = PcapngWriter()
+    data = writer.header() + writer.interface("erf", link=ERF)
+    return data + writer.packet(0, bytes(32), 32)
+
+
 def warm() -> None:
     """Compile what is not there yet."""
     from skewscope.app import pipeline
     from skewscope.lab.synth import write
 
-    for scenario in RUNS:
+    makers: list[Callable[[Path], object]] = [partial(write, scenario) for scenario in RUNS]
+    for make in (*makers, _write_roce):
         if cold():
             with tempfile.TemporaryDirectory() as folder:
-                write(scenario, Path(folder))
-                pipeline.run(sorted(Path(folder).glob("*.pcap")))
+                make(Path(folder))
+                (Path(folder) / "other.pcapng").write_bytes(_other_kinds())
+                pipeline.run(sorted(Path(folder).glob("*.pcap*")), check_icrc=True)
+
+
+def _write_roce(folder: Path) -> None:
+    """Write captures of RoCEv2, and of RoCEv1 with more addresses than a parser begins with room for."""
+    from skewscope.lab.synth import roce_ring
+    from skewscope.wire import build, roce_build
+
+    roce_ring.write(roce_ring.Ring(ranks=2, steps=1, collectives=2), folder)
+    records = []
+    for i in range(MANY // 2):
+        src, dst = ((2 * i + k).to_bytes(16, "big") for k in (1, 2))
+        frame = roce_build.frame_v1(b"\x02SYN\0\1", b"\x02SYN\0\2", src, dst, roce_build.bth(4, 2, i))
+        records.append((roce_ring.EPOCH_NS + i, frame, len(frame)))
+    (folder / "v1.pcap").write_bytes(build.capture(records, 65_535))
 
 
 if __name__ == "__main__":

@@ -21,14 +21,16 @@ def _package_stamp(folder: Path) -> tuple[float, int]:
     return max(s.st_mtime for s in stats), sum(s.st_size for s in stats)
 
 
-def _compiled(function: Callable[..., Any], *, entry: bool) -> Any:
+def _compiled(function: Callable[..., Any], *, entry: bool, inline: bool = False) -> Any:
     """Return a dispatcher whose cache is renewed when any kernel of its package changes.
 
     Numba keys its cache by the file of the function alone, but kernels here call each other
     across files: a cached caller would keep an edited callee's old code. So every kernel's cache
     carries the stamp of its whole package and of core.
     """
-    compiled = numba.njit(cache=entry, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=not entry)
+    compiled = numba.njit(
+        cache=entry, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=not entry, forceinline=inline
+    )
     dispatcher: Any = compiled(function)
     cache_file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
@@ -47,6 +49,18 @@ def inner(function: F) -> F:
     It is cached as a part of its callers, and has no entry for Python: a call raises TypeError.
     """
     dispatcher = _compiled(function, entry=False)
+    if isinstance(dispatcher, CPUDispatcher):
+        dispatcher.__class__ = _Inner
+    return cast(F, dispatcher)
+
+
+def inlined(function: F) -> F:
+    """Compile an inner kernel into the body of its callers.
+
+    For kernels called once a packet: a call hands over seven words for each array and counts references
+    to it, which takes 10 to 100 ns. The callers' compile time grows, so this is not for all of them.
+    """
+    dispatcher = _compiled(function, entry=False, inline=True)
     if isinstance(dispatcher, CPUDispatcher):
         dispatcher.__class__ = _Inner
     return cast(F, dispatcher)

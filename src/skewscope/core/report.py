@@ -147,6 +147,10 @@ class Input:
     snap_length: int = 0
     host: str = ""
     notes: list[str] = field(default_factory=list)
+    roce: dict[str, int] = field(default_factory=dict)
+    """Counts of RoCE and InfiniBand packets by kind; empty where there are none."""
+    protocols: dict[str, int] = field(default_factory=dict)
+    """Connections by what they spoke, as far as their content told."""
 
 
 @dataclass

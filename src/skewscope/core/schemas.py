@@ -68,6 +68,7 @@ ROCE = _schema(
     ecn=("uint8", "1", "ECN bits of the IP header (3 = congestion experienced)"),
     dscp=("uint8", "1", "DSCP of the IP header"),
     has=("uint8", "1", "headers present: 1 RETH, 2 AETH, 4 immediate, 8 DETH, 16 GRH"),
+    icrc=("uint8", "1", "invariant CRC: 0 not checked or cut off, 1 right, 2 wrong"),
     fault=("uint8", "1", "0 = parsed, else the reason code of wire.roce.FAULTS"),
 )
 
@@ -81,7 +82,7 @@ MESSAGES = _schema(
     way=("uint8", "1", "direction within the flow"),
     src=("uint32", "1", "address id of the sender"),
     dst=("uint32", "1", "address id of the receiver"),
-    framing=("uint8", "1", "1 Gloo, 2 NCCL socket, 3 NCCL over RoCE, 4 ZeroMQ"),
+    framing=("uint8", "1", "1 Gloo, 2 NCCL socket, 3 NCCL over RoCE, 4 ZeroMQ, 5 other RDMA transfer"),
     kind=("uint8", "1", "as Gloo opcodes: 0 or 1 data, 2 send ready, 3 receive ready (clear to send)"),
     collective=("uint8", "1", "Gloo prefix: 2 all-gather, 4 all-reduce, 6 broadcast; other values as sent"),
     tag=("uint32", "1", "sequence number of the collective in its group"),
@@ -99,12 +100,16 @@ HTTP = _schema(
     dst=("uint32", "1", "address id of the receiver"),
     stream=("uint32", "1", "HTTP/2 stream id; 0 for HTTP/1"),
     kind=("uint8", "1", "1 request head, 2 response head, 3 chunk or body piece, 4 end, 5 resynchronised"),
-    status=("uint16", "1", "response status code (kind 2), else 0"),
+    status=(
+        "uint16",
+        "1",
+        "kind 2: status code; HTTP/2 kind 4: HTTP status of a gRPC status or reset, 0 = none",
+    ),
     method=("uint8", "1", "request: 1 GET, 2 POST, 3 other; else 0"),
     target=("uint32", "1", "request: id of the target path in the Directory, 0 where cut off; else 0"),
-    streaming=("uint8", "1", "response head: 1 = text/event-stream, 2 = not, 0 = unknown (cut off)"),
+    streaming=("uint8", "1", "response head: 1 = text/event-stream or gRPC, 2 = not, 0 = unknown (cut off)"),
     nbytes=("uint32", "bytes", "length of the piece (kind 3), content length (kinds 1 and 2, 0 unknown)"),
-    events=("uint16", "1", "server-sent events that ended in the piece (kind 3); 0 where cut off"),
+    events=("uint16", "1", "events or gRPC messages that ended in the piece (kind 3); 0 where cut off"),
 )
 
 RECORDS = _schema(

@@ -12,10 +12,14 @@ import numpy as np
 from skewscope.core.directory import Directory
 from skewscope.core.features import FeatureRows, Slice
 from skewscope.core.report import Edge, Group, HostRole, Series
+from skewscope.core.tables import Array
 from skewscope.diagnose.context import Context, host_of
+from skewscope.engine.traces import Traces
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
+from skewscope.features.parts import FRAMINGS, PATTERNS, PartRows
 from skewscope.features.rounds import RoundRows, Rounds
+from skewscope.features.transport import PairRows
 
 KEPT: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("ttft_s", "chunk_gap_s", "chunks", "arrivals", "active_streams", "open_requests"),
@@ -27,57 +31,43 @@ KEPT: Mapping[str, tuple[str, ...]] = {
 }
 """Features that reports plot and impact is computed from."""
 
+UNTAGGED_FRAMINGS = (2, 3)
+"""Of messages by NCCL; groups that are not understood are named as Gloo ones, as before."""
+
 COUNTS = ("chunks", "arrivals")
 """Those that count what happened in a window; the others are states or times."""
 
+CARRIED = ("bytes", "packets", "collective_bytes", "http_bytes")
+"""What is added up per pair of hosts."""
+
+_LOW = 0xFFFFFFFF
 MAX_POINTS = 4096
 MAX_SERIES = 4096
+POINTS = 1 << 21
+"""Points of all series together (32 MiB): many series keep fewer each."""
+
+MIN_POINTS = 256
+COMPACT = 64
+"""Windows of edges that are added up at a time."""
+
 MAX_ROUNDS = 600
 MAX_EDGES = 1 << 16
-
-
-class _Trace:
-    """A series that halves its resolution whenever it is full, so that a day fits as well as a second.
-
-    A point stands for the last `stride` values: their sum where they are counts, else the last one.
-    """
-
-    def __init__(self, counts: bool) -> None:
-        self.ts: list[int] = []
-        self.values: list[float] = []
-        self._counts = counts
-        self._stride = 1
-        self._held = 0
-        self._sum = 0.0
-
-    def add(self, ts: int, value: float) -> None:
-        self._held += 1
-        self._sum = self._sum + value if self._counts else value
-        if self._held < self._stride:
-            return
-        self.ts.append(ts)
-        self.values.append(self._sum)
-        self._held, self._sum = 0, 0.0
-        if len(self.ts) >= MAX_POINTS:
-            pairs = zip(self.values[0::2], self.values[1::2], strict=True)
-            self.values = [a + b if self._counts else b for a, b in pairs]
-            self.ts = self.ts[1::2]
-            self._stride *= 2
 
 
 class History:
     """An observer of the engine."""
 
     def __init__(self) -> None:
-        self._traces: dict[tuple[str, str, str], _Trace] = {}
-        self._units: dict[tuple[str, str], str] = {}
-        self._edges: dict[tuple[int, int], list[float]] = {}
+        self._traces = {(scope, n): Traces(n in COUNTS) for scope, names in KEPT.items() for n in names}
+        self._edges = np.zeros((0, 1 + len(CARRIED)), dtype=np.int64)
+        self._fresh: list[Array] = []
         self._rounds: dict[int, deque[Rounds]] = {}
         self._early: dict[int, list[Rounds]] = {}
         self._counts: dict[int, int] = {}
         self._directory: Directory | None = None
         self._graph: GraphRows | None = None
         self._round_s: dict[int, float] = {}
+        self._speaks: dict[int, str] = {}
         self.first_ns = 0
         self.last_ns = 0
 
@@ -89,49 +79,72 @@ class History:
         self.last_ns = slice_.end_ns
         self._graph = cast(GraphRows, rows["host"])
         self._round_s.update(cast(GroupRows, rows["group"]).round_s)
-        for scope, names in KEPT.items():
+        if "part" in rows:
+            self._note_parts(cast(PartRows, rows["part"]))
+        for (scope, name), traces in self._traces.items():
             got = rows.get(scope)
-            if got is None:
-                continue
-            for name in names:
-                column = got.columns.get(name)
-                if column is not None:
-                    self._add(scope, name, slice_.end_ns, got, column)
-        self._note_edges(rows["pair"])
+            column = None if got is None else got.columns.get(name)
+            if got is not None and column is not None:
+                self._add(traces, slice_.end_ns, got, column)
+        self._note_edges(cast(PairRows, rows["pair"]))
         self._note_rounds(cast(RoundRows, rows["round"]).rounds)
 
-    def _add(self, scope: str, name: str, ts: int, rows: FeatureRows, column: np.ndarray) -> None:
-        for i in np.flatnonzero(np.isfinite(column)).tolist():
-            key = (scope, rows.keys[i], name)
-            trace = self._traces.get(key)
-            if trace is None:
-                if len(self._traces) >= MAX_SERIES:
-                    continue
-                trace = self._traces[key] = _Trace(name in COUNTS)
-            trace.add(ts, float(column[i]))
+    def _add(self, traces: Traces, ts: int, rows: FeatureRows, column: Array) -> None:
+        total = sum(map(len, self._traces.values()))
+        limit = min(MAX_POINTS, max(MIN_POINTS, POINTS // max(total, 1)))
+        traces.add(ts, rows.keys, column, len(traces) + MAX_SERIES - total, limit)
 
-    def _note_edges(self, pairs: FeatureRows) -> None:
-        columns = pairs.columns
-        for (a, b), i in getattr(pairs, "pair_of", {}).items():
-            key = (min(a, b), max(a, b))
-            edge = self._edges.get(key)
-            if edge is None:
-                if len(self._edges) >= MAX_EDGES:
-                    continue
-                edge = self._edges[key] = [0.0, 0.0, 0.0, 0.0]
-            edge[0] += columns["bytes"][i]
-            edge[1] += columns["packets"][i]
-            edge[2] += columns["collective_bytes"][i]
-            edge[3] += columns["http_bytes"][i]
+    def _note_parts(self, parts: PartRows) -> None:
+        """Remember what untagged groups speak: "ring, NCCL over RoCE"."""
+        for g, framing in parts.framing.items():
+            if framing in UNTAGGED_FRAMINGS:
+                pattern = parts.pattern.get(g, 0)
+                words = [PATTERNS[pattern]] if pattern else []
+                self._speaks[g] = ", ".join([*words, FRAMINGS[framing]])
+
+    def _note_edges(self, pairs: PairRows) -> None:
+        if not pairs.pair_of:
+            return
+        ends = np.array(list(pairs.pair_of), dtype=np.int64)
+        at = list(pairs.pair_of.values())
+        made = np.empty((len(ends), 1 + len(CARRIED)), dtype=np.int64)
+        made[:, 0] = (ends.min(axis=1) << 32) + ends.max(axis=1)
+        for i, name in enumerate(CARRIED):
+            made[:, 1 + i] = pairs.columns[name][at]
+        self._fresh.append(made)
+        if len(self._fresh) >= COMPACT:
+            self._sum_edges()
+
+    def _sum_edges(self) -> Array:
+        """Add up what was noted of each pair of hosts; return int64 (edges, 1 + CARRIED), by pair.
+
+        Beyond MAX_EDGES new pairs are left out.
+        """
+        if self._fresh:
+            known = self._edges[:, 0]
+            rows = np.concatenate([self._edges, *self._fresh])
+            keys, at = np.unique(rows[:, 0], return_inverse=True)
+            sums = np.zeros((len(keys), rows.shape[1]), dtype=np.int64)
+            np.add.at(sums, at, rows)
+            sums[:, 0] = keys
+            if len(sums) > MAX_EDGES:
+                old = np.isin(keys, known)
+                room = np.flatnonzero(~old)[: MAX_EDGES - len(known)]
+                old[room] = True
+                sums = sums[old]
+            self._edges, self._fresh = sums, []
+        return self._edges
 
     def _note_rounds(self, rounds: Rounds) -> None:
         if not len(rounds):
             return
-        for g in np.unique(rounds.group):
-            part = _of_group(rounds, int(g))
-            self._counts[int(g)] = self._counts.get(int(g), 0) + len(part)
-            self._rounds.setdefault(int(g), deque(maxlen=MAX_ROUNDS)).append(part)
-            early = self._early.setdefault(int(g), [])
+        groups, cuts = np.unique(rounds.group, return_index=True)  # rows are sorted by group
+        ends = np.append(cuts[1:], len(rounds.group))
+        for g, lo, hi in zip(groups.tolist(), cuts.tolist(), ends.tolist(), strict=True):
+            part = _part(rounds, lo, hi)
+            self._counts[g] = self._counts.get(g, 0) + len(part)
+            self._rounds.setdefault(g, deque(maxlen=MAX_ROUNDS)).append(part)
+            early = self._early.setdefault(g, [])
             if sum(map(len, early)) < 64:
                 early.append(part)
 
@@ -142,10 +155,13 @@ class History:
 
     def series(self, units: Mapping[tuple[str, str], str]) -> list[Series]:
         """Return the series; `units` maps (scope, feature) to its unit."""
-        return [
-            Series(scope, key, name, units.get((scope, name), "1"), trace.ts, list(trace.values))
-            for (scope, key, name), trace in sorted(self._traces.items())
+        found = [
+            Series(scope, key, name, units.get((scope, name), "1"), ts, list(values))
+            for (scope, name), traces in self._traces.items()
+            for key, ts, values in traces.series()
+            if ts
         ]
+        return sorted(found, key=lambda s: (s.scope, s.key, s.name))
 
     def groups(self) -> list[Group]:
         """Return the collective groups."""
@@ -157,7 +173,7 @@ class History:
             Group(
                 names[g],
                 sorted((names[m] for m in members), key=_place),
-                "gloo",
+                self._speaks.get(g, "gloo"),
                 self._round_s.get(g),
                 self._counts.get(g, 0),
             )
@@ -171,7 +187,8 @@ class History:
             return []
         client = graph.is_client()
         out = []
-        for a in sorted({h for pair in self._edges for h in pair}):
+        pairs = self._sum_edges()[:, 0]
+        for a in np.unique(np.concatenate([pairs >> 32, pairs & _LOW])).tolist():
             roles = []
             if graph.member[a] >= 0:
                 roles.append("group member")
@@ -190,9 +207,9 @@ class History:
             return []
         names = self._directory.addresses
         out = []
-        for (a, b), (size, packets, collective, http) in sorted(self._edges.items()):
+        for pair, size, packets, collective, http in self._sum_edges().tolist():
             kind = "collective" if collective * 2 > size else "http" if http * 2 > size else "other"
-            out.append(Edge(names[a], names[b], kind, int(size), int(packets)))
+            out.append(Edge(names[pair >> 32], names[pair & _LOW], kind, size, packets))
         return out
 
     def context(self, units: Mapping[tuple[str, str], str]) -> Context:
@@ -213,13 +230,12 @@ class History:
         )
 
 
-def _of_group(rounds: Rounds, g: int) -> Rounds:
-    rows = rounds.group == g
-    columns = {n: getattr(rounds, n)[rows] for n in rounds.__dataclass_fields__ if n != "start"}
-    key = columns["key"]
-    fresh = np.ones(len(key), dtype=np.bool_)
-    fresh[1:] = key[1:] != key[:-1]
-    return Rounds(start=np.flatnonzero(fresh), **columns)
+def _part(rounds: Rounds, lo: int, hi: int) -> Rounds:
+    """Return a copy of some rows, those of whole rounds: a view would keep all of the window's."""
+    names = (n for n in rounds.__dataclass_fields__ if n != "start")
+    columns = {n: getattr(rounds, n)[lo:hi].copy() for n in names}
+    start = rounds.start[np.searchsorted(rounds.start, lo) : np.searchsorted(rounds.start, hi)] - lo
+    return Rounds(start=start, **columns)
 
 
 def _place(address: str) -> tuple[int, int]:

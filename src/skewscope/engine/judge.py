@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,9 @@ class Judge:
         self.entry = entry
         self._detector = detector
         self._slots: dict[str, int] = {}
+        self._keys: Sequence[str] = ()
+        self._at = np.zeros(0, dtype=np.int64)
+        """Slot of each of the last window's keys, -1 = not followed: windows mostly show the same scopes."""
         self._state = {name: np.full(16, value) for name, value in detector.STATE.items()}
         self._lives: dict[str, ScopeLife] = {}
         self.judged = 0
@@ -47,7 +50,7 @@ class Judge:
                 self.judged += len(window)
                 verdicts = self._detector.step(window)
                 fired = self._absorb(window, verdicts, directory)
-        ended = [done for life in self._lives.values() if (done := life.advance(end_ns)) is not None]
+        ended = [done for life in self._lives.values() if life.open and (done := life.advance(end_ns))]
         return fired, ended
 
     def open_findings(self) -> list[Finding]:
@@ -56,30 +59,30 @@ class Judge:
 
     def _window(self, start_ns: int, end_ns: int, rows: FeatureRows) -> Window:
         keep = np.ones(len(rows.keys), dtype=np.bool_)
-        columns: dict[str, Array] = {}
         for name in self.entry.needs:
-            column = rows.columns[name]
-            finite = np.isfinite(column)
-            if finite.any():
+            finite = np.isfinite(rows.columns[name])
+            if name not in self.known and finite.any():
                 self.known.add(name)
             keep &= finite
-        at = np.flatnonzero(keep)
-        followed = np.array([self._slot(rows.keys[i]) >= 0 for i in at.tolist()], dtype=np.bool_)
-        self.refused += len(at) - int(np.count_nonzero(followed))
-        at = at[followed]
-        for name, column in rows.columns.items():
-            columns[name] = column[at]
-        keys = [rows.keys[i] for i in at.tolist()]
-        slot = np.array([self._slots[k] for k in keys], dtype=np.int64)
+        if not keep.any():
+            return Window(start_ns, end_ns, (), {}, np.zeros(0, dtype=np.int64), self._state)
+        if rows.keys != self._keys:
+            self._keys = list(rows.keys)
+            self._at = np.array([self._slots.get(key, -1) for key in self._keys], dtype=np.int64)
+        for i in np.flatnonzero(keep & (self._at < 0)).tolist():
+            self._at[i] = self._slot(self._keys[i])
+        at = np.flatnonzero(keep & (self._at >= 0))
+        self.refused += int(np.count_nonzero(keep)) - len(at)
+        whole = len(at) == len(keep)
         return Window(
             start_ns,
             end_ns,
-            keys,
-            columns,
-            slot,
+            self._keys if whole else [self._keys[i] for i in at.tolist()],
+            rows.columns if whole else _Rows(rows.columns, at),
+            self._at[at],
             self._state,
-            {n: v[at] for n, v in rows.onset_ns.items()},
-            {n: v[at] for n, v in rows.frames.items()},
+            rows.onset_ns if whole else _Rows(rows.onset_ns, at),
+            rows.frames if whole else _Rows(rows.frames, at),
         )
 
     def _slot(self, key: str) -> int:
@@ -96,9 +99,11 @@ class Judge:
 
     def _absorb(self, window: Window, verdicts: Verdicts, directory: Directory) -> list[Finding]:
         fired = []
-        for i, key in enumerate(window.keys):
-            if verdicts.state[i] == NO_DATA:  # neither for nor against: m of n counts judged windows
-                continue
+        told = verdicts.state != NO_DATA  # neither for nor against: m of n counts judged windows
+        if not self._lives:
+            told &= verdicts.state == FINDING
+        for i in np.flatnonzero(told).tolist():
+            key = window.keys[i]
             found = bool(verdicts.state[i] == FINDING)
             life = self._lives.get(key)
             if life is None:
@@ -125,6 +130,25 @@ class Judge:
             packets = _packets(window.frames, name, i, directory)
             evidence.append(Evidence(name, value, unit, baseline, packets))
         return evidence
+
+
+class _Rows(Mapping[str, Array]):
+    """Some rows of columns, taken when a column is asked for."""
+
+    def __init__(self, columns: Mapping[str, Array], at: Array) -> None:
+        self._columns, self._at = columns, at
+        self._taken: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._taken:
+            self._taken[name] = self._columns[name][self._at]
+        return self._taken[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def _packets(frames: Mapping[str, Array], name: str, i: int, directory: Directory) -> list[tuple[str, int]]:

@@ -198,14 +198,12 @@ class EgressLag:
         """Return how far the large rounds of each pause exceed what is usual, and usual decode rounds."""
         usual = np.where(self._round_gap.known(host), 0.0, np.nan)
         decode = usual.copy()
-        for i in np.flatnonzero((ratio > 1.0) & ~np.isnan(usual)):
+        rows = np.flatnonzero((ratio > 1.0) & ~np.isnan(usual))
+        ordinary, plain = self._usual_size(rows), self._decode.quantile(rows, 0.9)
+        for n, i in enumerate(rows.tolist()):
             size = self._rounds.recent.size_within(int(host[i]), int(start[i]) + 1, int(end[i]), PAUSE_SHARE)
-            row = np.array([i])
-            for out, measure in (
-                (usual, self._usual_size(row)[0]),
-                (decode, self._decode.quantile(row, 0.9)[0]),
-            ):
-                out[i] = size / measure if measure > 0 else 0.0
+            usual[i] = size / ordinary[n] if ordinary[n] > 0 else 0.0
+            decode[i] = size / plain[n] if plain[n] > 0 else 0.0
         return usual, decode
 
     def _usual_size(self, rows: Array) -> Array:

@@ -18,6 +18,12 @@ Broadcasts and a neighbour's flooded frames make up the rest."""
 
 MAX_TRACKED_ADDRESSES = 1 << 16
 
+COLLECTIVE_FRAMINGS = 3
+"""Framings of `messages` up to this one are collective traffic: Gloo, NCCL over sockets and over RoCE."""
+TAGGED, NCCL_SOCKET, NCCL_ROCE = 1, 2, 3
+CLEAR_TO_SEND = 3
+"""Kind of a message by which an NCCL receiver lets its sender go."""
+
 
 @dataclass
 class GraphRows(FeatureRows):
@@ -61,6 +67,11 @@ def grow(array: Array, size: int, fill: float) -> Array:
     return bigger
 
 
+def is_collective(messages: Table) -> Array:
+    """Return bool (n,): rows of a `messages` table that belong to collectives."""
+    return np.asarray(messages["framing"] <= COLLECTIVE_FRAMINGS)
+
+
 class Graph:
     """Learns hosts, vantage points, roles and collective groups from traffic alone."""
 
@@ -90,8 +101,9 @@ class Graph:
         self._member = np.zeros(0, dtype=np.int32)
         self._groups: dict[int, list[int]] = {}
         self._opaque = np.zeros(0, dtype=np.bool_)
-        self._data = np.zeros((0, 2), dtype=np.int64)
+        self._data = np.zeros((0, 2), dtype=np.int32)
         self._since_ns = 0
+        self._waited = False
         self._serves = np.zeros(0, dtype=np.bool_)
         self._asks = np.zeros(0, dtype=np.bool_)
         self._framed = np.zeros(0, dtype=np.bool_)
@@ -104,7 +116,7 @@ class Graph:
             self._learn_taps(packets)
             self._learn_flows(packets)
         self._learn_servers(slice_.tables["http"])
-        self._learn_groups(np.unique(slice_.tables["messages"]["flow"]), slice_.directory.addresses)
+        self._learn_messages(slice_.tables["messages"], slice_.directory.addresses)
         self._learn_opaque(slice_, packets)
         return self._rows(slice_)
 
@@ -157,15 +169,16 @@ class Graph:
             self._choose(np.flatnonzero(self._first >= 0))
 
     def _learn_flows(self, packets: Table) -> None:
-        flow = packets["flow"].astype(np.int64)
-        key = flow * 65536 + packets["tap"]
-        unique, at = np.unique(key, return_index=True)
-        flows, taps = unique // 65536, (unique % 65536).astype(np.int32)
-        rows = at[flows > 0]
+        flow, tap = packets["flow"].astype(np.int64), packets["tap"]
+        known = self._first[flow]
+        fresh = np.flatnonzero((flow > 0) & ((known < 0) | ((known != tap) & (self._second[flow] != tap))))
+        if not len(fresh):
+            return
+        unique, at = np.unique(flow[fresh] * 65536 + tap[fresh], return_index=True)
+        flows, taps, rows = unique // 65536, (unique % 65536).astype(np.int32), fresh[at]
         way = packets["way"][rows].astype(np.int64)
-        self._ends[flow[rows], way] = packets["src"][rows]
-        self._ends[flow[rows], 1 - way] = packets["dst"][rows]
-        flows, taps = flows[flows > 0], taps[unique // 65536 > 0]
+        self._ends[flows, way] = packets["src"][rows]
+        self._ends[flows, 1 - way] = packets["dst"][rows]
         first, second = self._first[flows], self._second[flows]
         # Of three taps and more on a flow the ends' own ones are remembered.
         own = (self._own[self._ends[flows]] == taps[:, None]).any(axis=1)
@@ -210,15 +223,25 @@ class Graph:
         np.add.at(self._data, (flow[rows], way[rows]), 1)
         if slice_.end_ns - self._since_ns < WAIT_NS:
             return
-        low, high = self._data.min(axis=1), self._data.max(axis=1)
-        busy = np.flatnonzero(
-            (low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[: len(low)]
-        )
+        # Only what was seen now has changed; the first time, what came before counts as well.
+        flows = np.unique(flow[rows]) if self._waited else np.arange(len(self._data))
+        self._waited = True
+        low, high = self._data[flows].min(axis=1), self._data[flows].max(axis=1)
+        busy = flows[(low >= MIN_PACKETS) & (low >= MIN_BALANCE * high) & ~self._collective[flows]]
         inner = ~(self._asks & ~self._serves & (self._member < 0))
         a, b = self._ends[busy, 0], self._ends[busy, 1]
         unframed = (self._server[busy] < 0) & inner[a] & inner[b] & ~self._framed[a] & ~self._framed[b]
         self._opaque[busy[unframed]] = True
         self._learn_groups(busy[unframed], slice_.directory.addresses)
+
+    def _learn_messages(self, messages: Table, addresses: Sequence[str]) -> None:
+        """Take flows with collective messages for a group's; a clear to send alone makes no group."""
+        clears = (messages["framing"] == NCCL_ROCE) & (messages["kind"] == CLEAR_TO_SEND)
+        kept = is_collective(messages) & (messages["flow"] > 0)
+        self._learn_groups(np.unique(messages["flow"][kept & ~clears]), addresses)
+        src, dst = messages["src"], messages["dst"]
+        same = kept & clears & (self._member[src] >= 0) & (self._member[src] == self._member[dst])
+        self._collective[messages["flow"][same]] = True
 
     def _learn_groups(self, flows: Array, addresses: Sequence[str]) -> None:
         new = flows[~self._collective[flows]] if len(flows) else flows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -11,11 +12,14 @@ import numpy as np
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
 from skewscope.core.tables import Array
 from skewscope.features.graph import GraphRows
-from skewscope.features.reference import Reference
+from skewscope.features.reference import LEARN, Reference
 from skewscope.features.rounds import RoundRows
 
 IDLE_RATIO = 20.0
 """An interval this many times the longest usual one is a stop or an idle time, not a slow round."""
+
+FIRST = 16
+"""Latest intervals of any kind that stand in for the usual ones until those are known."""
 
 
 @dataclass
@@ -58,6 +62,7 @@ class Groups:
         self._intervals = Reference()
         self._kinds: dict[int, dict[tuple[int, int], int]] = {}
         self._last_entry: dict[int, tuple[int, tuple[int, int]]] = {}
+        self._first: dict[int, deque[float]] = {}
         self._sizes = Reference()
         self._slowdown: dict[int, float] = {}
         self._last_message: dict[int, int] = {}
@@ -111,6 +116,7 @@ class Groups:
             if np.isfinite(reference) and interval < IDLE_RATIO * self._usual(g)[1]:
                 took, usual, counted = took + interval, usual + reference, counted + 1
             self._intervals.learn(key, np.array([interval]), 0.05 * reference if reference > 0 else interval)
+            self._first.setdefault(g, deque(maxlen=FIRST)).append(interval)
             self._kinds.setdefault(g, {})[kind] = self._kinds.get(g, {}).get(kind, 0) + 1
         if counted:
             columns["interval_s"][i], columns["interval_ref_s"][i] = took / counted, usual / counted
@@ -127,7 +133,10 @@ class Groups:
         known = [(n, value) for n, value in known if np.isfinite(value)]
         total = sum(n for n, _ in known)
         if not total:
-            return float("nan"), float("nan")
+            # A slow group has shown no kind of round three times yet. Both are estimated high: too long
+            # a round hides a fault for a moment, too short a one makes a fault of an order of entry.
+            first = self._first.get(g, ())
+            return (sum(first) / len(first), max(first)) if len(first) >= LEARN else (np.nan, np.nan)
         return sum(n * value for n, value in known) / total, max(v for n, v in known if n >= 0.05 * total)
 
 

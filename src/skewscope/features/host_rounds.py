@@ -8,7 +8,7 @@ import numpy as np
 
 from skewscope.core.features import Slice
 from skewscope.core.tables import Array, Table
-from skewscope.features.graph import GraphRows
+from skewscope.features.graph import TAGGED, GraphRows
 
 BROADCAST = 6
 """Gloo prefix of a broadcast: it opens a step (the tokens of the step), so it is not the round that
@@ -77,6 +77,7 @@ class HostRounds:
         """Take one slice; return its rounds. A round cut by the slice's edge gives two rows."""
         messages = slice_.tables["messages"]
         data = (messages["kind"] <= DATA_KINDS) & (messages["collective"] != BROADCAST)
+        data &= messages["framing"] == TAGGED  # others do not say where a round ends
         new = _rounds(messages.take(data), graph)
         old = self.recent
         joined = Rounds(

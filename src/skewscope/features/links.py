@@ -7,9 +7,10 @@ pair is found without knowing the topology.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from math import isfinite
 from typing import cast
 
 import numpy as np
@@ -19,11 +20,19 @@ from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
+from skewscope.features.link_state import (
+    RECENT,
+    Active,
+    Episode,
+    Gap,
+    Pair,
+    by_host,
+    changes,
+    load_class,
+    middle,
+)
 from skewscope.features.reference import LEARN, Reference
 from skewscope.features.transport import PairRows
-
-RECENT = 10
-"""Slices (1 s) over which losses of a pair are counted together: retransmission timers are 0.2 s."""
 
 SLOW_SHARE = 0.02
 """A pair is slow when its delay grew by this share of the group's usual time per round. A ring of N
@@ -46,49 +55,16 @@ by design (delayed acknowledgements), busy flows are not."""
 OUTAGE_INTERVALS = 2.0
 """A link is thought silent after this many of the longest usual round intervals without a crossing."""
 
+TOLD_NS = 3_000_000_000
+"""How long losses are described after the last one."""
+
 MAX_HOSTS = 4096
 
+USED = ("bytes", "segments", "lost", "transit_p90_s", "rtt_s", "rtt_min_s", "rtt_samples")
+"""Columns of the pairs that are read one by one."""
 
-@dataclass
-class _Pair:
-    """What is remembered of a directed pair."""
-
-    lost: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
-    segments: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-    excess_s: float = float("nan")
-    load_known: int = -1
-    first_ns: int = 0
-    always: bool = False
-    """Slow against the other pairs ever since it was first seen."""
-    slow: bool = False
-    slow_at: int = -(10**9)
-    witness: bool = False
-    """Delay is known from tap to tap, or within a group: it may accuse a link, not only clear it."""
-    seen: int = -(10**9)
-
-
-@dataclass
-class _Episode:
-    """Lost copies of one host since its link last looked whole."""
-
-    since_ns: int = 0
-    smallest: float = float("inf")
-    lost: int = 0
-    last_ns: int = 0
-
-
-@dataclass
-class _Gap:
-    """A time in which nothing was seen to cross one host's link."""
-
-    start_ns: int
-    end_ns: int
-    lost_in: bool = False
-    lost_out: bool = False
-    lost: int = 0
-    others_lost: int = 0
-    smallest: float = float("inf")
-    told: bool = False
+COUNTED = ("lost", "lost_share", "lost_fit", "lost_pairs", "lost_pair_share", "lost_direction")
+"""Columns that are zero while nothing is lost."""
 
 
 class Links:
@@ -129,15 +105,19 @@ class Links:
     NEEDS: Sequence[str] = ("host", "pair", "group")
 
     def __init__(self) -> None:
-        self._pairs: dict[tuple[int, int], _Pair] = {}
+        self._pairs: dict[tuple[int, int], Pair] = {}
         self._delay = Reference()
-        self._episodes: dict[int, _Episode] = {}
+        self._episodes: dict[int, Episode] = {}
         self._passed: dict[int, int] = {}
         self._sizes: dict[int, dict[int, int]] = {}
-        self._gaps: dict[int, deque[_Gap]] = {}
+        self._gaps: dict[int, deque[Gap]] = {}
+        self._tried: dict[int, int] = {}
         self._sums: dict[tuple[int, int], float] = {}
         self._sums_at = -1
+        self._sums_low = 0.0
+        self._hosts: set[int] = set()
         self._lost_at: dict[tuple[int, int], deque[int]] = {}
+        self._lost_of: dict[int, list[tuple[int, int]]] = {}
         self._tick = 0
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
@@ -149,49 +129,68 @@ class Links:
         client = graph.is_client()
         inner = {k: i for k, i in pairs.pair_of.items() if not client[k[0]] and not client[k[1]]}
         round_s = float(np.median(list(groups.round_s.values()))) if groups.round_s else float("nan")
+        values = {n: pairs.columns[n].tolist() for n in USED}
         for key, i in inner.items():
-            self._absorb(key, i, pairs, round_s, bool(graph.member[key[0]] >= 0 <= graph.member[key[1]]))
+            mates = bool(graph.member[key[0]] >= 0 <= graph.member[key[1]])
+            self._absorb(key, i, pairs, values, round_s, mates)
         events = pairs.events
+        self._note_tried(slice_, client)
         self._note_passed(graph, pairs.passed, groups)
         self._note_lost(slice_, graph, events, client)
-        hosts = sorted({h for key in self._pairs for h in key})[:MAX_HOSTS]
+        hosts = sorted(self._hosts)[:MAX_HOSTS]
         columns = {name: nan_rows(len(hosts)) for name in self.SPEC.columns}
         onset = {
             n: np.zeros(len(hosts), dtype=np.int64) for n in ("delay_s", "lost", "outage_s", "episode_lost")
         }
         frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
         rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
-        active = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
-        slow = {k for k, p in active.items() if p.slow_at > self._tick - STICKY}
+        active = self._active(slice_.end_ns)
+        for name in ("outage_s", "outage_fit", "outage_smallest_bytes", *COUNTED):
+            columns[name][:] = 0.0
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
-            self._delays(rows, i, h, inner, pairs, active, slow)
-            self._losses(rows, i, h, active, slice_)
+            self._delays(rows, i, h, inner, pairs, active)
+            longest_s = groups.longest_s.get(int(graph.member[h]), float("inf"))
+            self._losses(rows, i, h, active, slice_, longest_s)
         return rows
 
-    def _absorb(self, key: tuple[int, int], i: int, pairs: PairRows, round_s: float, mates: bool) -> None:
-        pair = self._pairs.setdefault(key, _Pair())
-        pair.segments.append(pairs.columns["segments"][i])
-        pair.lost.append(int(pairs.columns["lost"][i]))
-        if not pairs.columns["segments"][i]:
+    def _active(self, end_ns: int) -> Active:
+        pairs = {k: p for k, p in self._pairs.items() if p.seen > self._tick - RECENT}
+        slow = {k for k, p in pairs.items() if p.slow_at > self._tick - STICKY}
+        accused = {(min(k), max(k)) for k in slow if pairs[k].witness}
+        recent = any(end_ns - e.last_ns < TOLD_NS for e in self._episodes.values())
+        times = sorted(ts for seen in self._lost_at.values() for ts in seen) if recent else []
+        return Active(pairs, slow, by_host(pairs), accused, sum(p.lost for p in pairs.values()), times)
+
+    def _absorb(
+        self, key: tuple[int, int], i: int, pairs: PairRows, values: Mapping[str, list[float]],
+        round_s: float, mates: bool,
+    ) -> None:  # fmt: skip
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = self._pairs[key] = Pair()
+            self._hosts.update(key)
+        pair.count(int(values["lost"][i]), values["segments"][i])
+        if not values["segments"][i]:
             return
         pair.seen = self._tick
         pair.first_ns = pair.first_ns or int(pairs.onset_ns["transit_s"][i])
-        delay, kind = pairs.columns["transit_p90_s"][i], "transit"
-        if not np.isfinite(delay):
+        delay, kind = values["transit_p90_s"][i], "transit"
+        if not isfinite(delay):
             # A round trip holds the answering host's own time, which between client and server is
             # the application's: such a pair can clear a link that it crosses, never accuse it.
-            delay, kind = pairs.columns["rtt_s" if mates else "rtt_min_s"][i], "rtt"
-            if mates and pairs.columns["rtt_samples"][i] < MIN_RTTS:
+            delay, kind = values["rtt_s" if mates else "rtt_min_s"][i], "rtt"
+            if mates and values["rtt_samples"][i] < MIN_RTTS:
                 delay = float("nan")
         pair.excess_s, pair.slow, pair.witness = float("nan"), False, mates or kind == "transit"
-        if not np.isfinite(delay) or not np.isfinite(round_s):
+        if not isfinite(delay):
             return
-        load = _load(pairs.columns["bytes"][i])
+        load = load_class(values["bytes"][i])
         known = self._known_load(key, kind, load)
         usual, scale = self._delay.get((key, kind, known))
-        floor = SLOW_SHARE * round_s
-        if np.isfinite(usual):
+        # Until the length of a round is known everything is learned and nothing is judged.
+        floor = SLOW_SHARE * round_s if isfinite(round_s) else float("inf")
+        if isfinite(usual):
             common = self._common(key, kind, usual)
             pair.excess_s = delay - min(usual, common)
             pair.always = usual - common > floor
@@ -199,7 +198,7 @@ class Links:
             pair.slow_at = self._tick if pair.slow else pair.slow_at
         # A slow pair teaches the class that it was compared with, which rejects it, not a new one.
         taught = known if pair.slow else load
-        self._delay.learn((key, kind, taught), np.array([delay]), floor / 6.0)
+        self._delay.learn((key, kind, taught), [delay], floor / 6.0)
         if pair.load_known < load and self._delay.size((key, kind, load)) >= LEARN:
             pair.load_known = load
 
@@ -215,7 +214,7 @@ class Links:
     def _least(self, key: tuple[int, int], kind: str) -> float:
         """Return the least usual delay of a pair over its load classes (s), NaN while none is known."""
         known = [self._delay.get((key, kind, n))[0] for n in range(self._pairs[key].load_known + 1)]
-        return min((d for d in known if np.isfinite(d)), default=float("nan"))
+        return min((d for d in known if isfinite(d)), default=float("nan"))
 
     def _common(self, key: tuple[int, int], kind: str, usual: float) -> float:
         """Return what a pair's delay would be if it were like the others (a fault from the start).
@@ -226,12 +225,12 @@ class Links:
             return usual
         if self._sums_at != self._tick:
             self._sums, self._sums_at = self._there_and_back(kind), self._tick
+            # A bad link is on 2 of N pairs' share of all: two thirds with three hosts, half with four.
+            self._sums_low = float(np.quantile(list(self._sums.values()), 0.25)) if self._sums else 0.0
         mine = self._sums.get((min(key), max(key)))
         if mine is None or len(self._sums) < 3:
             return usual
-        # A bad link is on 2 of N pairs' share of all: two thirds with three hosts, half with four.
-        others = float(np.quantile(list(self._sums.values()), 0.25))
-        return usual - max(0.0, mine - others) / 2
+        return usual - max(0.0, mine - self._sums_low) / 2
 
     def _there_and_back(self, kind: str) -> dict[tuple[int, int], float]:
         """Return the usual delay there and back of each pair of hosts (s), as known before this window."""
@@ -239,74 +238,101 @@ class Links:
         for a, b in self._pairs:
             if a < b and (b, a) in self._pairs:
                 total = self._least((a, b), kind) + self._least((b, a), kind)
-                if np.isfinite(total):
+                if isfinite(total):
                     sums[(a, b)] = total
         return sums
 
     def _delays(
         self, rows: FeatureRows, i: int, h: int, inner: dict[tuple[int, int], int], pairs: PairRows,
-        active: dict[tuple[int, int], _Pair], slow: set[tuple[int, int]],
+        active: Active,
     ) -> None:  # fmt: skip
         c = rows.columns
-        told = {k: p for k, p in active.items() if h in k and p.witness and np.isfinite(p.excess_s)}
-        into = [p.excess_s for k, p in told.items() if k[1] == h]
-        out = [p.excess_s for k, p in told.items() if k[0] == h]
-        if not into and not out:
+        keys = active.of.get(h, [])
+        told = [(k, p.excess_s) for k in keys if (p := active.pairs[k]).witness and isfinite(p.excess_s)]
+        if not told:
             return
-        c["delay_in_s"][i] = np.median(into) if into else np.nan
-        c["delay_out_s"][i] = np.median(out) if out else np.nan
-        c["delay_s"][i] = np.nanmax([c["delay_in_s"][i], c["delay_out_s"][i]])
+        into, out = middle([e for k, e in told if k[1] == h]), middle([e for k, e in told if k[0] == h])
+        c["delay_in_s"][i], c["delay_out_s"][i] = into, out
+        c["delay_s"][i] = np.fmax(into, out)
         c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
-        mine = {frozenset(k) for k in active if h in k}
-        hit = {frozenset(k) for k in slow if h in k}
-        everywhere = {frozenset(k) for k in slow if active[k].witness}
-        if not hit & everywhere:
+        slow = [k for k in keys if k in active.slow]
+        mine = {(min(k), max(k)) for k in keys}
+        hit = {(min(k), max(k)) for k in slow}
+        if not hit & active.accused:
             hit = set()
         c["slow_share"][i] = len(hit) / (len(mine) + DOUBT)
-        c["slow_cover"][i] = len(hit & everywhere) / len(everywhere) if everywhere else 0.0
+        c["slow_cover"][i] = len(hit & active.accused) / len(active.accused) if active.accused else 0.0
         c["slow_fit"][i] = c["slow_share"][i] * c["slow_cover"][i]
-        touching = [i for k, i in inner.items() if h in k]
-        c["reordered"][i] = pairs.columns["reordered"][touching].sum()
-        best = max(((active[k].excess_s, inner[k]) for k in hit_pairs(slow, h) if k in inner), default=None)
+        c["reordered"][i] = sum(pairs.columns["reordered"][inner[k]] for k in keys if k in inner)
+        now = ((active.pairs[k].excess_s, inner[k], k) for k in slow if k in inner)
+        best = max(now, key=lambda x: (isfinite(x[0]), x), default=None)
         if best is not None:
             onset, frames = pairs.onset_ns.get("transit_s"), pairs.frames.get("transit_s")
             if onset is not None and frames is not None:
-                pair = next(active[k] for k, at in inner.items() if at == best[1])
+                pair = active.pairs[best[2]]
                 rows.onset_ns["delay_s"][i] = pair.first_ns if pair.always else onset[best[1]]
                 rows.frames["delay_s"][i] = frames[best[1]]
 
+    def _note_tried(self, slice_: Slice, client: Array) -> None:
+        """Remember when data was first sent on each host's link, for those over which nothing passed yet."""
+        p = slice_.tables["packets"]
+        fresh = ~np.isin(np.arange(len(client)), list(self._passed))
+        sent = (p["payload_bytes"] > 0) & ~client[p["src"]] & ~client[p["dst"]] & (p["flow"] > 0)
+        sent &= fresh[p["src"]] | fresh[p["dst"]]
+        for side in ("src", "dst"):
+            hosts, at = np.unique(p[side][sent], return_index=True)
+            for h, ts in zip(hosts.tolist(), p["ts_ns"][sent][at].tolist(), strict=True):
+                if h not in self._passed:
+                    self._tried.setdefault(h, ts)
+
     def _note_passed(self, graph: GraphRows, passed: Array, groups: GroupRows) -> None:
         """Remember when each host's link last let something through, and the gaps between."""
+        if not len(passed):
+            return
         lanes = passed[:, 0]
         for end in (lanes % 2, 1 - lanes % 2):
-            hosts = graph.ends[lanes // 2, end]
-            for h in np.unique(hosts):
-                rows = passed[hosts == h]
-                times = np.sort(rows[:, 1])
-                steps = np.diff(times, prepend=self._passed.get(int(h), times[0]))
-                usual = groups.longest_s.get(int(graph.member[h]), float("inf"))
-                for at in np.flatnonzero(steps > OUTAGE_INTERVALS * usual * 1e9):
-                    gap = _Gap(int(times[at] - steps[at]), int(times[at]))
-                    self._gaps.setdefault(int(h), deque(maxlen=8)).append(gap)
-                self._passed[int(h)] = max(int(times[-1]), self._passed.get(int(h), 0))
-                # When a copy of each size last crossed: the sizes in use are few.
-                last = self._sizes.setdefault(int(h), {})
-                order = np.argsort(rows[:, 1], kind="stable")
-                last.update(zip(rows[order, 2].tolist(), rows[order, 1].tolist(), strict=True))
+            host = graph.ends[lanes // 2, end]
+            order = np.lexsort((passed[:, 1], host))
+            host, times = host[order], passed[order, 1]
+            head = np.flatnonzero(changes(host))
+            steps = np.diff(times, prepend=times[:1])
+            for h, at in zip(host[head].tolist(), head.tolist(), strict=True):
+                steps[at] = times[at] - self._passed.get(h, self._tried.get(h, int(times[at])))
+            # Nothing is usual where a capture begins: whether it was a gap is settled when it is told.
+            usual = [groups.longest_s.get(int(graph.member[h]), t.DECIDE_NS / 1e9) for h in host[head]]
+            limit = OUTAGE_INTERVALS * 1e9 * np.repeat(usual, np.diff(np.append(head, len(host))))
+            for row in np.flatnonzero(steps > limit):
+                gap = Gap(int(times[row] - steps[row]), int(times[row]))
+                self._gaps.setdefault(int(host[row]), deque(maxlen=8)).append(gap)
+            last = np.append(head[1:], len(host)) - 1
+            for h, ts in zip(host[last].tolist(), times[last].tolist(), strict=True):
+                self._passed[h] = max(ts, self._passed.get(h, 0))
+            self._note_sizes(graph.ends[lanes // 2, end], passed)
+
+    def _note_sizes(self, host: Array, passed: Array) -> None:
+        """Remember when a copy of each size last crossed each host's link: the sizes in use are few."""
+        order = np.lexsort((passed[:, 1], passed[:, 2], host))
+        host, size = host[order], passed[order, 2]
+        last = np.append(np.flatnonzero((changes(host) | changes(size))[1:]), len(host) - 1)
+        times = passed[order, 1][last].tolist()
+        for h, nbytes, ts in zip(host[last].tolist(), size[last].tolist(), times, strict=True):
+            self._sizes.setdefault(h, {})[nbytes] = ts
 
     def _note_lost(self, slice_: Slice, graph: GraphRows, events: Array, client: Array) -> None:
-        for kind, lane, ts, length in events[:, :4]:
-            if kind != t.E_LOST:
-                continue
+        for lane, ts, length in events[events[:, 0] == t.E_LOST, 1:4].tolist():
             a, b = int(graph.ends[lane // 2, lane % 2]), int(graph.ends[lane // 2, 1 - lane % 2])
             if client[a] or client[b]:
                 continue
-            self._lost_at.setdefault((a, b), deque(maxlen=256)).append(int(ts))
+            if (a, b) not in self._lost_at:
+                self._lost_at[(a, b)] = deque(maxlen=256)
+                for h in (a, b):
+                    self._lost_of.setdefault(h, []).append((a, b))
+            self._lost_at[(a, b)].append(int(ts))
             self._blame_gaps(a, b, int(ts), float(length))
             for h in (a, b):
-                e = self._episodes.setdefault(h, _Episode())
+                e = self._episodes.setdefault(h, Episode())
                 if slice_.end_ns - e.last_ns > RECENT * (slice_.end_ns - slice_.start_ns) * 3:
-                    self._episodes[h] = e = _Episode(since_ns=int(ts))
+                    self._episodes[h] = e = Episode(since_ns=int(ts))
                 e.smallest, e.last_ns, e.lost = min(e.smallest, float(length)), slice_.end_ns, e.lost + 1
 
     def _blame_gaps(self, a: int, b: int, ts: int, length: float) -> None:
@@ -322,61 +348,56 @@ class Links:
                     gap.others_lost += 1
 
     def _losses(
-        self, rows: FeatureRows, i: int, h: int, active: dict[tuple[int, int], _Pair], slice_: Slice
+        self, rows: FeatureRows, i: int, h: int, active: Active, slice_: Slice, longest_s: float
     ) -> None:
         c = rows.columns
-        lost = {k: sum(p.lost) for k, p in active.items()}
-        total = sum(lost.values())
-        into = {k: n for k, n in lost.items() if k[1] == h}
-        out = {k: n for k, n in lost.items() if k[0] == h}
-        n_in, n_out = sum(into.values()), sum(out.values())
+        self._episode(rows, i, h, active, slice_)
+        self._outages(rows, i, h, slice_, longest_s)
+        if not active.lost:
+            return
+        into = [active.pairs[k] for k in active.of.get(h, ()) if k[1] == h]
+        out = [active.pairs[k] for k in active.of.get(h, ()) if k[0] == h]
+        n_in, n_out = sum(p.lost for p in into), sum(p.lost for p in out)
         worse = into if n_in >= n_out else out
-        sent = sum(sum(active[k].segments) for k in worse)
+        sent = sum(p.segments for p in worse)
         c["lost"][i] = max(n_in, n_out)
         c["lost_share"][i] = c["lost"][i] / sent if sent else 0.0
         both = n_in + n_out
         # Losses in one direction accuse one side of a pair; in both, the link that all share.
         balance = abs(n_in - n_out) / both if both else 0.0
         explained = c["lost"][i] if balance > 0.6 else both
-        c["lost_fit"][i] = explained / total if total else 0.0
-        c["lost_pairs"][i] = sum(1 for n in worse.values() if n)
+        c["lost_fit"][i] = explained / active.lost
+        c["lost_pairs"][i] = sum(1 for p in worse if p.lost)
         c["lost_pair_share"][i] = c["lost_pairs"][i] / max(len(worse), 1)
         c["lost_direction"][i] = 0.0 if balance <= 0.6 else (1.0 if n_in > n_out else -1.0)
-        times = [
-            ts
-            for k, seen in self._lost_at.items()
-            if h in k
-            for ts in seen
-            if ts > slice_.end_ns - 10**9 - t.DECIDE_NS
-        ]
-        rows.onset_ns["lost"][i] = min(times, default=0)
-        c["outage_s"][i] = c["outage_fit"][i] = c["outage_smallest_bytes"][i] = 0.0
+
+    def _outages(self, rows: FeatureRows, i: int, h: int, slice_: Slice, longest_s: float) -> None:
+        c = rows.columns
         for gap in self._gaps.get(h, ()):
             settled = slice_.end_ns - gap.end_ns > 2 * t.DECIDE_NS
+            settled &= gap.end_ns - gap.start_ns > OUTAGE_INTERVALS * longest_s * 1e9
             if settled and not gap.told and gap.lost_in and gap.lost_out:
                 c["outage_s"][i] = (gap.end_ns - gap.start_ns) / 1e9
                 c["outage_fit"][i] = gap.lost / (gap.lost + gap.others_lost)
                 c["outage_smallest_bytes"][i] = gap.smallest
                 rows.onset_ns["outage_s"][i] = gap.start_ns
             gap.told = gap.told or settled
-        e = self._episodes.get(h)
-        if e is not None and e.lost and slice_.end_ns - e.last_ns < 3 * 10**9:
+
+    def _episode(self, rows: FeatureRows, i: int, h: int, active: Active, slice_: Slice) -> None:
+        """Describe the losses of the link since they began."""
+        e, c = self._episodes.get(h), rows.columns
+        if e is None or not e.lost:
+            return
+        since = slice_.end_ns - 10**9 - t.DECIDE_NS
+        times = (ts for k in self._lost_of[h] for ts in self._lost_at[k] if ts > since)
+        rows.onset_ns["lost"][i] = min(times, default=0)
+        if slice_.end_ns - e.last_ns < TOLD_NS:
             c["lost_smallest_bytes"][i], c["episode_lost"][i] = e.smallest, e.lost
             sizes = self._sizes.get(h, {})
             c["passed_largest_bytes"][i] = max((n for n, ts in sizes.items() if ts > e.since_ns), default=0)
-            since = sum(1 for seen in self._lost_at.values() for ts in seen if ts >= e.since_ns)
-            c["episode_fit"][i] = e.lost / max(since, e.lost)
+            remembered = len(active.times) - bisect_left(active.times, e.since_ns)
+            c["episode_fit"][i] = e.lost / max(remembered, e.lost)
             rows.onset_ns["episode_lost"][i] = e.since_ns
-
-
-def _load(sent_bytes: float) -> int:
-    """Return the class of a pair's load in a window: powers of four of its bytes."""
-    return int(sent_bytes).bit_length() // 2
-
-
-def hit_pairs(slow: set[tuple[int, int]], host: int) -> list[tuple[int, int]]:
-    """Return the slow pairs that touch a host."""
-    return [k for k in slow if host in k]
 
 
 FEATURE = Links

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import isfinite
+from statistics import fmean as mean
+from statistics import median
 from typing import cast
 
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
+from skewscope.core.jit import njit
 from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.bursts import OPAQUE
+from skewscope.features.dispersion import COLUMNS as UNSTEADY
+from skewscope.features.dispersion import Dispersion, among_others
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.reference import RELEARN, Reference
@@ -80,6 +86,12 @@ class Members:
             "pause_tail_ratio": FeatureColumn("1", "largest excess over the usual largest of a window"),
             "peer_excess_s": FeatureColumn("s", "mean excess over its peers, usual or not"),
             "peer_ratio": FeatureColumn("1", "the same over the usual time per round"),
+            "unsteady_ratio": FeatureColumn(
+                "1",
+                "mean time that it alone was late in its first rounds, over the usual time per round, else 0",
+            ),
+            "unsteady_late_share": FeatureColumn("1", "share of those rounds in which it was late"),
+            "unsteady_level_share": FeatureColumn("1", "share in which it was level with its peers"),
             "busy_s": FeatureColumn("s", "mean own time plus time inside, what the member held a round for"),
             "peers_busy_s": FeatureColumn("s", "mean over the same rounds of the other members' median"),
             "own_s": FeatureColumn("s", "median own time"),
@@ -96,6 +108,7 @@ class Members:
         self._usual = Reference()
         self._own = Reference()
         self._past = Reference()
+        self._dispersion = Dispersion()
         self._tail = Reference()
         self._skipped: dict[tuple[int, int], int] = {}
         self._quiet: dict[tuple[int, int], float] = {}
@@ -113,22 +126,50 @@ class Members:
         columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
         onset = {"excess_max_s": np.zeros(len(members), dtype=np.int64)}
         onset["late_rounds"] = np.zeros(len(members), dtype=np.int64)
+        onset["unsteady_ratio"] = np.zeros(len(members), dtype=np.int64)
         frames = {"excess_max_s": np.full((len(members), 2), -1, dtype=np.int64)}
         keys = [slice_.directory.addresses[m] for m in members]
         rows = FeatureRows("member", keys, columns, onset, frames)
         if len(rounds):
             excess, busy, peers_own, wait, masked = self._excess(rounds, graph)
+            self._compare(rows, members, rounds, excess, busy, graph, groups)
+            order = np.argsort(rounds.member, kind="stable")
+            ranked = rounds.member[order]
+            lows, highs = (np.searchsorted(ranked, members, side).tolist() for side in ("left", "right"))
             for i, m in enumerate(members):
-                mine = np.flatnonzero(rounds.member == m)
+                mine = order[lows[i] : highs[i]]
                 if len(mine):
                     g = int(graph.member[m])
                     self._judge(rows, i, m, groups, g, rounds, mine, excess, masked)
                     self._describe(rows, i, m, rounds, mine, peers_own, wait)
                     known = mine[np.isfinite(excess[mine])]
                     if len(known):
-                        columns["busy_s"][i] = busy[known].mean()
-                        columns["peers_busy_s"][i] = (busy[known] - excess[known]).mean()
+                        columns["busy_s"][i] = mean(busy[known].tolist())
+                        columns["peers_busy_s"][i] = mean((busy[known] - excess[known]).tolist())
         return rows
+
+    def _compare(
+        self, rows: FeatureRows, members: list[int], r: Rounds, excess: Array, busy: Array,
+        graph: GraphRows, groups: GroupRows,
+    ) -> None:  # fmt: skip
+        """Note who is late now and then while nothing is usual yet; only rounds with a peer count."""
+        for name in UNSTEADY:
+            rows.columns[name][:] = 0.0
+        watched = [m for m in members if self._dispersion.wants(m)]
+        if not watched:
+            return
+        compared, spread = among_others(busy, r.start)
+        over, kind = np.where(compared, excess, np.nan), r.key >> 32
+        for m in watched:
+            mine = r.member == m
+            self._dispersion.learn(m, kind[mine], over[mine], spread[mine], r.own_from[mine])
+        for g, team in graph.groups.items():
+            m, values, since = self._dispersion.judge(team, groups.round_s.get(g, np.inf))
+            if m >= 0:
+                i = members.index(m)
+                rows.onset_ns["unsteady_ratio"][i] = since
+                for name, value in zip(UNSTEADY, values, strict=True):
+                    rows.columns[name][i] = value
 
     def _note_resent(self, slice_: Slice, graph: GraphRows, pairs: PairRows) -> None:
         sent_again = pairs.events[pairs.events[:, 0] == t.E_RESENT]
@@ -181,21 +222,16 @@ class Members:
         own[graph.judged_at[r.member] < 0] = np.nan
         busy = own + inside
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
-        bounds = np.append(r.start, n)
-        for lo, hi in pairwise(bounds):
-            part, part_own = busy[lo:hi], own[lo:hi]
-            wait[lo:hi] = (r.entry[lo:hi].max() - r.entry[lo:hi]) / 1e9
-            for j in range(hi - lo):
-                rest = np.delete(part, j)
-                rest = rest[np.isfinite(rest)]
-                if len(rest):
-                    excess[lo + j] = part[j] - np.median(rest)
-                elif np.isfinite(part[j]):
-                    excess[lo + j] = self._against_past(r, lo + j, float(part[j]))
-                    peers = np.delete(part_own, j)
-                    peers_own[lo + j] = (
-                        np.median(peers[np.isfinite(peers)]) if np.isfinite(peers).any() else np.nan
-                    )
+        alone = np.zeros(n, dtype=np.bool_)
+        beyond_peers(r.start, r.entry, busy, excess, wait, alone)
+        after = np.append(r.start[1:], n)
+        for row in np.flatnonzero(alone).tolist():
+            excess[row] = self._against_past(r, row, float(busy[row]))
+            lo, hi = r.start[r.start <= row][-1], after[after > row][0]
+            peers = np.append(own[lo:row], own[row + 1 : hi])
+            peers = peers[np.isfinite(peers)]
+            peers_own[row] = np.median(peers) if len(peers) else np.nan
+        _by_clears(r, excess)
         return excess, busy, peers_own, wait, masked
 
     def _against_past(self, r: Rounds, row: int, busy: float) -> float:
@@ -205,7 +241,7 @@ class Members:
         usual = self._past.get(sized)[0]
         usual = usual if np.isfinite(usual) else self._past.get(kind)[0]
         for key in (kind, sized):
-            self._past.learn(key, np.array([busy]), 0.1 * usual if usual > 0 else busy)
+            self._past.learn(key, [busy], 0.1 * usual if usual > 0 else busy)
         return busy - usual
 
     def _judge(
@@ -216,51 +252,55 @@ class Members:
         round_s, longest = groups.round_s.get(g, np.nan), groups.longest_s.get(g, np.nan)
         known = mine[np.isfinite(excess[mine])]
         c["masked"][i] = np.count_nonzero(masked[mine])
-        if not len(known) or not np.isfinite(round_s):
+        if not len(known) or not isfinite(round_s):
             return
-        beyond = np.full(len(known), np.nan)
-        late = np.zeros(len(known), dtype=np.bool_)
-        error = np.full(len(known), np.nan)
+        values, kinds = excess[known].tolist(), (r.key[known] >> 32).tolist()
+        beyond = [float("nan")] * len(known)
+        late = [False] * len(known)
+        error = list(beyond)
         young = False
-        for kind in np.unique(r.key[known] >> 32):
-            part = np.flatnonzero(r.key[known] >> 32 == kind)
-            key = (m, int(kind))
+        for kind in sorted(set(kinds)):
+            part = [j for j, k in enumerate(kinds) if k == kind]
+            key = (m, kind)
             usual, scale = self._usual.get(key)
             scale = self._calm(key, scale)
             shifted = False
-            if np.isfinite(usual):
-                beyond[part] = excess[known[part]] - usual
-                late[part] = beyond[part] > max(LATE_SCALES * scale, LATE_SHARE * round_s)
-                error[part] = max(scale, LEAST_SCALE * round_s)
+            if isfinite(usual):
+                limit = max(LATE_SCALES * scale, LATE_SHARE * round_s)
+                noise = max(scale, LEAST_SCALE * round_s)
+                for j in part:
+                    beyond[j] = values[j] - usual
+                    late[j] = beyond[j] > limit
+                    error[j] = noise
                 young = young or self._usual.size(key) < MATURE
-                mean = beyond[part].mean()
-                shifted = abs(mean) > max(
-                    0.5 * LATE_SHARE * round_s, LEARN_SCALES * error[part[0]] / len(part) ** 0.5
-                )
+                off = abs(mean([beyond[j] for j in part]))
+                shifted = off > max(0.5 * LATE_SHARE * round_s, LEARN_SCALES * noise / len(part) ** 0.5)
             # A window that is off as a whole is not learned, however noisy the member.
             skipped = self._skipped.get(key, 0) + 1 if shifted else 0
             self._skipped[key] = skipped if skipped < RELEARN else 0
             if not shifted or skipped >= RELEARN:
-                self._usual.learn(key, excess[known[part]], 0.25 * LATE_SHARE * round_s)
-        c["peer_excess_s"][i] = excess[known].mean()
+                self._usual.learn(key, [values[j] for j in part], 0.25 * LATE_SHARE * round_s)
+        c["peer_excess_s"][i] = mean(values)
         c["peer_ratio"][i] = c["peer_excess_s"][i] / round_s
-        judged = np.isfinite(beyond)
-        if not judged.any():
+        judged = [j for j, value in enumerate(beyond) if isfinite(value)]
+        if not judged:
             return
-        top = known[np.nanargmax(beyond)]
-        c["rounds"][i], c["late_rounds"][i] = judged.sum(), late.sum()
-        c["excess_s"][i], c["excess_max_s"][i] = np.nanmean(beyond), np.nanmax(beyond)
-        c["excess_ratio"][i] = c["excess_s"][i] / round_s
+        best = max(judged, key=beyond.__getitem__)
+        top, most, excess_s = known[best], beyond[best], mean([beyond[j] for j in judged])
+        c["rounds"][i], c["late_rounds"][i] = len(judged), sum(late)
+        c["excess_s"][i], c["excess_max_s"][i] = excess_s, most
+        c["excess_ratio"][i] = excess_s / round_s
         # A young reference is itself uncertain: no mean stands out of it.
-        c["excess_z"][i] = 0.0 if young else c["excess_s"][i] * judged.sum() ** 0.5 / np.nanmean(error)
+        c["excess_z"][i] = 0.0 if young else excess_s * len(judged) ** 0.5 / mean([error[j] for j in judged])
         c["group_slowdown"][i] = groups.slowdown.get(g, 1.0)
-        c["pause_ratio"][i] = c["excess_max_s"][i] / longest
-        tail = max(np.nan_to_num(self._tail.get(m)[0]), LEAST_TAIL * round_s)
-        c["pause_tail_ratio"][i] = c["excess_max_s"][i] / tail
-        self._tail.learn(m, c["excess_max_s"][i : i + 1], 0.25 * tail)
+        c["pause_ratio"][i] = most / longest
+        known_tail = self._tail.get(m)[0]
+        tail = max(known_tail if isfinite(known_tail) else 0.0, LEAST_TAIL * round_s)
+        c["pause_tail_ratio"][i] = most / tail
+        self._tail.learn(m, [most], 0.25 * tail)
         rows.onset_ns["excess_max_s"][i] = _began(r, top)
-        if late.any():
-            rows.onset_ns["late_rounds"][i] = _began(r, known[np.flatnonzero(late)[0]])
+        if True in late:
+            rows.onset_ns["late_rounds"][i] = _began(r, known[late.index(True)])
         frame = r.frame[top] if r.own[top] >= r.inside[top] else r.inside_frame[top]
         rows.frames["excess_max_s"][i] = frame >> 48, frame & 0xFFFFFFFFFFFF
 
@@ -275,16 +315,66 @@ class Members:
         self, rows: FeatureRows, i: int, m: int, r: Rounds, mine: Array, peers_own: Array, wait: Array
     ) -> None:
         c = rows.columns
-        own = r.own[mine][(r.own[mine] > 0) & (r.root[mine] == 0)] / 1e9
-        if len(own):
-            self._own.learn(m, own, float(np.median(own)))
-            c["own_s"][i], c["own_ref_s"][i] = np.median(own), self._own.get(m)[0]
-        peers = peers_own[mine]
-        if np.isfinite(peers).any():
-            c["peers_own_s"][i] = np.nanmedian(peers)
-        c["inside_s"][i] = r.inside[mine].max() / 1e9
-        if np.isfinite(wait[mine]).any():
-            c["wait_s"][i] = np.nanmean(wait[mine])
+        sole = mine[(r.own[mine] > 0) & (r.root[mine] == 0)]
+        if len(sole):
+            own = (r.own[sole] / 1e9).tolist()
+            middle = median(own)
+            self._own.learn(m, own, middle)
+            c["own_s"][i], c["own_ref_s"][i] = middle, self._own.get(m)[0]
+        peers = [value for value in peers_own[mine].tolist() if isfinite(value)]
+        if peers:
+            c["peers_own_s"][i] = median(peers)
+        c["inside_s"][i] = max(r.inside[mine].tolist()) / 1e9
+        waits = [value for value in wait[mine].tolist() if isfinite(value)]
+        if waits:
+            c["wait_s"][i] = mean(waits)
+
+
+@njit
+def beyond_peers(start: Array, entry: Array, busy: Array, excess: Array, wait: Array, alone: Array) -> None:
+    """Write, per row of each round, the excess over the median of the others, and the wait (s).
+
+    start int64 (rounds,): first row of each; entry int64 (n,) in ns, the rest of shape (n,). Rows that
+    are known and have no peer that is are marked in `alone`.
+    """
+    for number in range(len(start)):
+        lo = start[number]
+        hi = start[number + 1] if number + 1 < len(start) else len(busy)
+        last = entry[lo:hi].max()
+        rest = np.empty(hi - lo)
+        for j in range(lo, hi):
+            wait[j] = (last - entry[j]) / 1e9
+            count = 0
+            for i in range(lo, hi):
+                if i != j and np.isfinite(busy[i]):
+                    k = count
+                    while k > 0 and rest[k - 1] > busy[i]:
+                        rest[k] = rest[k - 1]
+                        k -= 1
+                    rest[k] = busy[i]
+                    count += 1
+            if count > 0:
+                excess[j] = busy[j] - 0.5 * (rest[(count - 1) // 2] + rest[count // 2])
+            elif np.isfinite(busy[j]):
+                alone[j] = True
+
+
+def _by_clears(r: Rounds, excess: Array) -> None:
+    """Correct the excess (s) in place where clears to send tell a late sender from a late receiver.
+
+    Who waited for a clear to send is charged with no more than the time since. Who let its sender wait
+    is charged with that, less the median of the other members in the same round.
+    """
+    told = np.isfinite(excess) & (r.cleared >= 0)
+    if not told.any():
+        return
+    excess[told] = np.minimum(excess[told], r.cleared[told] / 1e9)
+    unready = r.unready / 1e9
+    for lo, hi in pairwise(np.append(r.start, len(r.group))):
+        for j in np.flatnonzero(told[lo:hi]):
+            rest = np.delete(unready[lo:hi], j)
+            if len(rest):
+                excess[lo + j] = max(excess[lo + j], unready[lo + j] - float(np.median(rest)))
 
 
 def _began(r: Rounds, row: int) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
+from skewscope.core.jit import inner, njit
 from skewscope.core.tables import Array
+from skewscope.features.graph import grow
 
 HISTORY = 64
 """Accepted samples kept per key: enough for a stable median, few enough to follow a slow drift."""
@@ -22,6 +24,11 @@ RELEARN = 512
 
 MAX_KEYS = 1 << 16
 
+UNKNOWN = (float("nan"), float("nan"))
+
+# Columns of the state of a row.
+COUNT, NEXT, REJECTED, S_COLUMNS = range(4)
+
 
 class Reference:
     """Median and scale per key over accepted samples; samples beyond the gate are not learned.
@@ -30,43 +37,90 @@ class Reference:
     """
 
     def __init__(self) -> None:
-        self._history: dict[object, deque[float]] = {}
-        self._rejected: dict[object, int] = {}
-        self._summary: dict[object, tuple[float, float]] = {}
+        self._rows: dict[object, int] = {}
+        self._ring = np.zeros((0, HISTORY))
+        self._state = np.zeros((0, S_COLUMNS), dtype=np.int64)
+        self._summary = np.zeros((0, 2))
 
     def get(self, key: object) -> tuple[float, float]:
         """Return (median, scale) of a key, NaN while fewer than LEARN samples are known."""
-        return self._summary.get(key, (float("nan"), float("nan")))
+        row = self._rows.get(key)
+        if row is None:
+            return UNKNOWN
+        median, scale = self._summary[row].tolist()
+        return median, scale
 
     def size(self, key: object) -> int:
         """Return how many accepted samples a key has."""
-        return len(self._history.get(key, ()))
+        row = self._rows.get(key)
+        return 0 if row is None else int(self._state[row, COUNT])
 
-    def learn(self, key: object, samples: Array, floor: float) -> None:
+    def learn(self, key: object, samples: Array | Sequence[float], floor: float) -> None:
         """Absorb samples float64 (n,) of one key in event-time order."""
-        history = self._history.get(key)
-        if history is None:
-            if len(self._history) >= MAX_KEYS:
+        row = self._rows.get(key)
+        if row is None:
+            if len(self._rows) >= MAX_KEYS:
                 return
-            history = self._history[key] = deque(maxlen=HISTORY)
-        median, scale = self.get(key)
-        for value in samples[np.isfinite(samples)][-HISTORY:]:
-            if len(history) >= LEARN and abs(value - median) > GATE * max(scale, floor):
-                count = self._rejected.get(key, 0) + 1
-                if count > RELEARN:
-                    history.clear()
-                    count = 0
-                self._rejected[key] = count
-                continue
-            self._rejected[key] = 0
-            history.append(float(value))
-            if len(history) <= LEARN:
-                median, scale = _summary(history)
-        if len(history) >= LEARN:
-            self._summary[key] = _summary(history)
+            row = self._rows[key] = len(self._rows)
+            if row >= len(self._ring):
+                self._ring = grow(self._ring, row + 1, 0.0)
+                self._state = grow(self._state, row + 1, 0)
+                self._summary = grow(self._summary, row + 1, np.nan)
+        absorb(self._ring, self._state, self._summary, row, np.asarray(samples, dtype=np.float64), floor)
 
 
-def _summary(history: deque[float]) -> tuple[float, float]:
-    values = np.fromiter(history, dtype=np.float64)
-    median = float(np.median(values))
-    return median, float(1.4826 * np.median(np.abs(values - median)))
+@inner
+def _sort(values: Array, n: int) -> None:
+    """Sort the first n values in place: a few dozen at most, and often nearly in order."""
+    for i in range(1, n):
+        value = values[i]
+        k = i
+        while k > 0 and values[k - 1] > value:
+            values[k] = values[k - 1]
+            k -= 1
+        values[k] = value
+
+
+@inner
+def _summarise(values: Array, n: int, work: Array) -> tuple[float, float]:
+    """Return median and scale of the first n values; `work` is float64 (HISTORY,), of any content."""
+    for i in range(n):
+        work[i] = values[i]
+    _sort(work, n)
+    median = 0.5 * (work[(n - 1) // 2] + work[n // 2])
+    for i in range(n):
+        work[i] = abs(work[i] - median)
+    _sort(work, n)
+    return median, 1.4826 * 0.5 * (work[(n - 1) // 2] + work[n // 2])
+
+
+@njit
+def absorb(ring: Array, state: Array, summary: Array, row: int, samples: Array, floor: float) -> None:
+    """Learn the samples of one row; the gate is that of the reference as it was before them.
+
+    ring float64 (rows, HISTORY), state int64 (rows, S_COLUMNS), summary float64 (rows, 2), which keeps
+    the last summary of at least LEARN samples. samples float64 (n,).
+    """
+    values, s = ring[row], state[row]
+    median, scale = summary[row, 0], summary[row, 1]
+    work = np.empty(HISTORY)
+    over = np.isfinite(samples).sum() - HISTORY
+    for value in samples:
+        if not np.isfinite(value):
+            continue
+        over -= 1
+        if over >= 0:
+            continue
+        if s[COUNT] >= LEARN and abs(value - median) > GATE * max(scale, floor):
+            s[REJECTED] += 1
+            if s[REJECTED] > RELEARN:
+                s[COUNT] = s[NEXT] = s[REJECTED] = 0
+            continue
+        s[REJECTED] = 0
+        values[s[NEXT]] = value
+        s[NEXT] = (s[NEXT] + 1) % HISTORY
+        s[COUNT] = min(s[COUNT] + 1, HISTORY)
+        if s[COUNT] <= LEARN:
+            median, scale = _summarise(values, s[COUNT], work)
+    if s[COUNT] >= LEARN:
+        summary[row, 0], summary[row, 1] = _summarise(values, s[COUNT], work)

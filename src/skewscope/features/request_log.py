@@ -1,6 +1,6 @@
 """The request and stream state machine: rows of HTTP, TLS records and closes -> requests with times.
 
-One open request per connection (HTTP/1.1; pipelined requests end the one before). Each connection is
+One open request per lane (request_lanes.py; pipelined requests end the one before). Each connection is
 read at one tap only, the vantage of its server end, so that a connection seen twice counts once; the
 two legs of a gateway are two connections and count as two. Rows are handled in arrays: a request
 costs a row of the pool, a chunk costs nothing that lasts.
@@ -8,7 +8,7 @@ costs a row of the pool, a chunk costs nothing that lasts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +16,20 @@ from skewscope.core.directory import Directory
 from skewscope.core.features import Slice
 from skewscope.core.tables import Array, Table
 from skewscope.features.graph import GraphRows, grow
+from skewscope.features.request_lanes import (
+    CLOSE,
+    END,
+    HEAD,
+    PIECE,
+    REQUEST,
+    RESYNC,
+    STREAM_BITS,
+    UPGRADED,
+    Events,
+    Lanes,
+    lane_heads,
+    whole,
+)
 
 MAX_OPEN = 1 << 16
 """Requests tracked at once; more are counted in `dropped` and not followed."""
@@ -27,11 +41,9 @@ FINISHED_BYTES = 96
 """A TLS 1.3 client's first protected record is its Finished (53 or 69 bytes with SHA-256 or SHA-384,
 RFC 8446 section 4.4.4), not a request; a request head does not fit into as little."""
 
-REQUEST, HEAD, PIECE, END, RESYNC, CLOSE = 1, 2, 3, 4, 5, 9
-"""Event kinds: those of the HTTP table, and a FIN or RST."""
-
 POOL_FIELDS = {
-    "flow": (np.int64, 0), "endpoint": (np.int64, -1), "client": (np.int64, 0), "client_port": (np.int64, 0),
+    "lane": (np.int64, 0), "flow": (np.int64, 0), "endpoint": (np.int64, -1), "client": (np.int64, 0),
+    "client_port": (np.int64, 0),
     "request_ns": (np.int64, 0), "complete_ns": (np.int64, 0), "head_ns": (np.int64, 0),
     "first_ns": (np.int64, 0), "last_ns": (np.int64, 0), "end_ns": (np.int64, 0), "seen_ns": (np.int64, 0),
     "chunks": (np.int64, 0), "events": (np.int64, 0), "egress_bytes": (np.int64, 0),
@@ -68,19 +80,6 @@ def _none() -> Array:
     return np.zeros(0, dtype=np.int64)
 
 
-@dataclass
-class Events:
-    """Rows of all sources under one set of columns, sorted by connection and time."""
-
-    columns: dict[str, Array] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Array:
-        return self.columns[name]
-
-    def __len__(self) -> int:
-        return len(self.columns["flow"])
-
-
 class RequestLog:
     """Follows every request of every HTTP or TLS connection, at one vantage each."""
 
@@ -96,11 +95,11 @@ class RequestLog:
         comes with the first token; set by who knows the endpoint's pace, inf while unknown."""
         self._free = list(range(255, -1, -1))
         self._retired: Array = _none()
-        self._current = np.zeros(0, dtype=np.int64)
+        self._lanes = Lanes()
         self._server = np.zeros(0, dtype=np.int8)
-        self._endpoint = np.zeros(0, dtype=np.int64)
-        self._client = np.zeros(0, dtype=np.int64)
-        self._client_port = np.zeros(0, dtype=np.int64)
+        self._endpoint = np.zeros(0, dtype=np.int32)
+        self._client = np.zeros(0, dtype=np.int32)
+        self._client_port = np.zeros(0, dtype=np.int32)
         self._turn = np.zeros(0, dtype=np.int8)
         self._endpoint_ids: dict[tuple[int, int], int] = {}
 
@@ -115,7 +114,7 @@ class RequestLog:
         stale = np.flatnonzero(self.pool["open"] & (self.pool["seen_ns"] < slice_.end_ns - MAX_SILENT_NS))
         if len(stale):
             self.pool["open"][stale] = False
-            self._current[self.pool["flow"][stale]] = -1
+            self._lanes.remember(self.pool["lane"][stale], np.full(len(stale), -1))
             self._free.extend(int(r) for r in stale)
         return activity
 
@@ -124,7 +123,7 @@ class RequestLog:
         self._retired = _none()
 
     def _reserve(self, flows: int) -> None:
-        self._current = grow(self._current, flows, -1)
+        self._lanes.reserve(flows)
         self._server = grow(self._server, flows, -1)
         self._endpoint = grow(self._endpoint, flows, -1)
         self._client = grow(self._client, flows, 0)
@@ -143,9 +142,9 @@ class RequestLog:
             self._record_part(secret, graph),
             self._close_part(closes, graph),
         ]
-        columns = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-        order = np.lexsort((columns["kind"] == CLOSE, columns["ts_ns"], columns["flow"]))
-        return Events({n: v[order] for n, v in columns.items()})
+        events = Events({n: np.concatenate([p[n] for p in parts]) for n in parts[0]})
+        events = self._lanes.repeat_closes(events)
+        return events.take(np.lexsort((events["kind"] == CLOSE, events["ts_ns"], events["lane"])))
 
     def _learn(self, flows: Array, directory: Directory, graph: GraphRows) -> None:
         for f in flows[self._server[flows] < 0]:
@@ -172,7 +171,7 @@ class RequestLog:
         extra = {n: table[n].astype(np.int64) if n in table.columns else zero for n in
                  ("nbytes", "events", "status", "method", "streaming")}  # fmt: skip
         return {
-            "flow": flow, "ts_ns": table["ts_ns"], "kind": kind.astype(np.int64),
+            "flow": flow, "lane": flow << STREAM_BITS, "ts_ns": table["ts_ns"], "kind": kind.astype(np.int64),
             "from_server": table["way"] == self._server[flow], "tap": table["tap"].astype(np.int64),
             "frame": table["frame"].astype(np.int64), "sized": np.full(len(table), sized),
             "cut": np.zeros(len(table), dtype=np.bool_), **extra,
@@ -180,7 +179,10 @@ class RequestLog:
 
     def _http_part(self, http: Table, packets: Table, graph: GraphRows) -> dict[str, Array]:
         table = self._seen(http, graph)
+        # Pushed streams have even ids: nobody asked for them.
+        table = table.take((table["stream"] == 0) | (table["stream"] % 2 == 1))
         part = self._part(table, table["kind"], False)
+        self._lanes.enter(part, table["stream"].astype(np.int64))
         heads = np.flatnonzero(table["kind"] == HEAD)
         if len(heads):
             short = packets["captured_bytes"] < packets["payload_bytes"]
@@ -195,7 +197,7 @@ class RequestLog:
         table = self._without_finished(table)
         flow = table["flow"].astype(np.int64)
         server = (table["way"] == self._server[flow]).astype(np.int8) + 1  # 1 client, 2 server
-        before = np.where(_heads(flow), self._turn[flow], np.concatenate((server[:1], server[:-1])))
+        before = np.where(lane_heads(flow), self._turn[flow], np.concatenate((server[:1], server[:-1])))
         kind = np.where((server == 1) & (before != 1), REQUEST, PIECE)
         tail = np.ones(len(flow), dtype=np.bool_)
         tail[:-1] = flow[1:] != flow[:-1]
@@ -207,7 +209,7 @@ class RequestLog:
     def _without_finished(self, table: Table) -> Table:
         """Drop the record with which a client ends its handshake, the first one on its connection."""
         flow = table["flow"].astype(np.int64)
-        first = _heads(flow) & (self._turn[flow] == 0)
+        first = lane_heads(flow) & (self._turn[flow] == 0)
         finished = first & (table["way"] != self._server[flow]) & (table["nbytes"] <= FINISHED_BYTES)
         self._turn[flow[first]] = 3
         return table.take(~finished)
@@ -218,29 +220,34 @@ class RequestLog:
 
     def _advance(self, e: Events) -> Activity:
         """Cut the events into requests, give each its pool row, and fill that in."""
-        flow, kind, server = e["flow"], e["kind"], e["from_server"]
-        head = _heads(flow)
+        lane, kind, server = e["lane"], e["kind"], e["from_server"]
+        head = lane_heads(lane)
         done = np.zeros(len(e), dtype=np.bool_)
         done[1:] = (kind[:-1] == END) & server[:-1] & ~head[1:]
-        fresh = (kind == REQUEST) | done | (head & (self._current[flow] < 0))
+        first = np.flatnonzero(head)
+        current = self._lanes.rows_of(lane[first])
+        lost = np.zeros(len(e), dtype=np.bool_)
+        lost[first] = current < 0
+        fresh = (kind == REQUEST) | done | lost
         start = fresh | head
         at = np.flatnonzero(start)
-        opens = np.isin(kind, (REQUEST, HEAD, PIECE))
+        # What a client sends on a stream that was answered, or was never seen to begin, is no request.
+        opens = np.isin(kind, (REQUEST, HEAD, PIECE)) & (whole(lane) | server | (kind == REQUEST))
         useful = np.logical_or.reduceat(opens, at) | ~fresh[at]
-        row = np.where(fresh[at], -1, self._current[flow[at]])
-        row = self._allocate(row, useful & fresh[at], flow[at])
+        was = current[np.cumsum(head)[at] - 1]
+        row = np.where(fresh[at], -1, was)
+        row = self._allocate(row, useful & fresh[at], lane[at])
         last = np.ones(len(at), dtype=np.bool_)
         last[:-1] = head[at[1:]]
-        was = self._current[flow[at]].copy()
         rows = row[np.cumsum(start) - 1]
         kept = rows >= 0
-        activity = self._fill(Events({n: v[kept] for n, v in e.columns.items()}), rows[kept])
-        # A new request on a connection ends whatever was open on it.
+        activity = self._fill(e.take(kept), rows[kept])
+        # A new request on a lane ends whatever was open on it.
         replaced = was[(was >= 0) & fresh[at] & head[at]]
         followed = row[(row >= 0) & ~last]
-        return self._settle(activity, np.concatenate((replaced, followed)), flow[at], row, last)
+        return self._settle(activity, np.concatenate((replaced, followed)), lane[at], row, last)
 
-    def _allocate(self, row: Array, wanted: Array, flow: Array) -> Array:
+    def _allocate(self, row: Array, wanted: Array, lane: Array) -> Array:
         count = int(wanted.sum())
         size = len(self.pool["flow"])
         while len(self._free) < count and size < MAX_OPEN:
@@ -254,7 +261,8 @@ class RequestLog:
         for name, (_, fill) in POOL_FIELDS.items():
             self.pool[name][new] = fill
         row[into] = new
-        flows = flow[into]
+        flows = lane[into] >> STREAM_BITS
+        self.pool["lane"][new] = lane[into]
         self.pool["flow"][new], self.pool["endpoint"][new] = flows, self._endpoint[flows]
         self.pool["client"][new], self.pool["client_port"][new] = (
             self._client[flows],
@@ -267,7 +275,8 @@ class RequestLog:
         p, ts, kind, server = self.pool, e["ts_ns"], e["kind"], e["from_server"]
         asks = ~server & (kind != CLOSE) & (kind != RESYNC)
         replies = server & (kind == PIECE)
-        heads = server & (kind == HEAD) & (e["status"] != 100)
+        interim = (e["status"] >= 100) & (e["status"] < 200) & (e["status"] != UPGRADED)
+        heads = server & (kind == HEAD) & ~interim
         unset = p["tap"][rows] < 0
         for name in ("tap", "frame"):  # reversed: the first row of each request is written last
             p[name][rows[unset][::-1]] = e[name][unset][::-1]
@@ -282,6 +291,8 @@ class RequestLog:
         _first_of(p["head_ns"], rows[heads], ts[heads])
         for name in ("status", "streaming"):
             np.maximum.at(p[name], rows[heads], e[name][heads])
+        failed = server & (kind == END) & (e["status"] > 0)  # gRPC answers 200 first and its status last
+        np.maximum.at(p["status"], rows[failed], e["status"][failed])
         np.maximum.at(p["method"], rows[begins], e["method"][begins])
         np.logical_or.at(p["sized"], rows, e["sized"])
         np.add.at(p["egress_bytes"], rows[replies], e["nbytes"][replies])
@@ -312,8 +323,8 @@ class RequestLog:
         """Return row, time, gap and frame of each response piece; fills first_ns, last_ns, chunks."""
         row, ts = rows[replies], e["ts_ns"][replies]
         where = np.stack((e["tap"][replies], e["frame"][replies]), axis=1)
-        # Rows are sorted by connection and time, so a stream's pieces are consecutive.
-        head = _heads(row)
+        # Rows are sorted by lane and time, so a stream's pieces are consecutive.
+        head = lane_heads(row)
         before = np.concatenate((ts[:1], ts[:-1]))
         before = np.where(head, self.pool["last_ns"][row], before)
         alone = ts != before
@@ -325,7 +336,7 @@ class RequestLog:
         order = np.argsort(ts, kind="stable")
         return row[order], ts[order], gap[order], where[order]
 
-    def _settle(self, activity: Activity, implied: Array, flow: Array, row: Array, last: Array) -> Activity:
+    def _settle(self, activity: Activity, implied: Array, lane: Array, row: Array, last: Array) -> Activity:
         """Close what ended, remember what goes on, and retire rows after this slice."""
         p = self.pool
         late = implied[p["end_ns"][implied] == 0]
@@ -333,17 +344,11 @@ class RequestLog:
         ended = _unique(np.concatenate((activity.ended, implied)))
         p["open"][ended] = False
         goes_on = row[last]
-        self._current[flow[last]] = np.where((goes_on >= 0) & p["open"][np.maximum(goes_on, 0)], goes_on, -1)
+        lives = (goes_on >= 0) & p["open"][np.maximum(goes_on, 0)]
+        self._lanes.remember(lane[last], np.where(lives, goes_on, -1))
         self._retired = ended
         activity.ended = ended[np.argsort(p["end_ns"][ended], kind="stable")]
         return activity
-
-
-def _heads(flow: Array) -> Array:
-    """Return which rows, sorted by connection, are the first of theirs: bool (n,)."""
-    head = np.ones(len(flow), dtype=np.bool_)
-    head[1:] = flow[1:] != flow[:-1]
-    return head
 
 
 def _unique(rows: Array) -> Array:

@@ -6,6 +6,12 @@ no clock synchronisation is needed. Bytes of round k that faster peers sent earl
 never for k-1. *Inside*: the longest time in the round from the last event at the member (a message
 in or out) to its next message out; waiting for a peer ends with a message in, so only the member's
 own stops are long here.
+
+Where receivers clear their senders (NCCL) a round is a whole step, and the time that a member held it is
+the sum of all such silences (`HELD`, without own time). `CLEARED` is the same sum with each silence
+counted from the clear to send that ended a wait for it: what the member alone can be charged with.
+`UNREADY` sums how long the member, as a receiver, took from its last message in to a clear to send
+that its sender had to wait for.
 """
 
 from __future__ import annotations
@@ -18,14 +24,16 @@ OPEN = 8
 
 # Columns of an open round.
 KEY, FIRST_OUT, LAST_OUT, LAST_IN, FIRST_IN, DATA_OUT, DATA_IN, INSIDE, INSIDE_END = range(9)
-OWN, OWN_FROM, FRAME, INSIDE_FRAME, LARGEST, LAST_EVENT, MESSAGES, PREVIOUS, ASKED, R_COLUMNS = range(9, 19)
+OWN, OWN_FROM, FRAME, INSIDE_FRAME, LARGEST, LAST_EVENT, MESSAGES, PREVIOUS, ASKED = range(9, 18)
+HELD, CLEARED, UNREADY, R_COLUMNS = range(18, 22)
 
 # Columns of the member state.
 M_CURRENT, M_OTHER_IN, M_LAST_OUT, M_LAST_IN, M_ASKED, M_COLUMNS = range(6)
 
-# Columns of an event row: time, member, 1 = out 0 = in, key (-1 = other data of the group, -2 = a
-# request), payload bytes, frame | tap << 48.
-V_TS, V_MEMBER, V_OUT, V_KEY, V_BYTES, V_FRAME, V_COLUMNS = range(7)
+# Columns of an event row: time, member, 1 = out 0 = in 2 = a clear to send out that its sender had been
+# waiting for, key (-1 = other data of the group, -2 = a request), payload bytes, frame | tap << 48, time
+# of the clear to send that let this message go (0 = it had not been waited for).
+V_TS, V_MEMBER, V_OUT, V_KEY, V_BYTES, V_FRAME, V_CLEAR, V_COLUMNS = range(8)
 
 
 @njit
@@ -45,7 +53,15 @@ def open_round(rounds: Array, member: int, key: int) -> int:
 
 @njit
 def enter(
-    rounds: Array, members: Array, member: int, k: int, ts: int, frame: int, done: Array, count: int
+    rounds: Array,
+    members: Array,
+    member: int,
+    k: int,
+    ts: int,
+    frame: int,
+    clear: int,
+    done: Array,
+    count: int,
 ) -> int:
     """The member's first message of a round: close its previous round; returns the rows in `done`."""
     state = members[member]
@@ -60,6 +76,7 @@ def enter(
         if since > 0:
             row[OWN] = ts - since
             row[OWN_FROM] = since
+            row[CLEARED] += ts - max(since, clear)
         row[PREVIOUS] = before[KEY]
         if count < len(done):
             done[count, 0] = member
@@ -92,14 +109,25 @@ def absorb(events: Array, rounds: Array, members: Array, done: Array) -> int:
             continue
         k = open_round(rounds, member, key)
         row = rounds[member, k]
+        if events[i, V_OUT] == 2:
+            since = max(state[M_LAST_IN], state[M_OTHER_IN])
+            if since > 0:
+                row[UNREADY] += ts - since
+            row[LAST_EVENT] = max(row[LAST_EVENT], 1)
+            continue
         row[MESSAGES] += 1
+        clear = events[i, V_CLEAR]
         if events[i, V_OUT] == 1:
             if row[FIRST_OUT] == 0:
-                count = enter(rounds, members, member, k, ts, events[i, V_FRAME], done, count)
-            elif ts - row[LAST_EVENT] > row[INSIDE]:
-                row[INSIDE] = ts - row[LAST_EVENT]
-                row[INSIDE_END] = ts
-                row[INSIDE_FRAME] = events[i, V_FRAME]
+                count = enter(rounds, members, member, k, ts, events[i, V_FRAME], clear, done, count)
+            else:
+                silence = max(ts - row[LAST_EVENT], 0)
+                row[HELD] += silence
+                row[CLEARED] += max(ts - max(row[LAST_EVENT], clear), 0)
+                if silence > row[INSIDE]:
+                    row[INSIDE] = silence
+                    row[INSIDE_END] = ts
+                    row[INSIDE_FRAME] = events[i, V_FRAME]
             row[LAST_OUT] = ts
             state[M_LAST_OUT] = ts
             row[DATA_OUT] += events[i, V_BYTES]

@@ -12,7 +12,8 @@ from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Sli
 from skewscope.core.tables import Array, Table
 from skewscope.features import round_kernel as k
 from skewscope.features.bursts import OPAQUE, Bursts
-from skewscope.features.graph import GraphRows, grow
+from skewscope.features.graph import TAGGED, GraphRows, grow, is_collective
+from skewscope.features.untagged import UNTAGGED, Untagged
 
 WAIT_NS = 1_000_000_000
 """A round that some member never reported is given up after this long (ten slices)."""
@@ -21,6 +22,9 @@ FULL_BYTES = 1_000
 """Payload from which on a segment counts as part of a bulk transfer: nearly a full Ethernet frame."""
 
 MAX_MEMBERS = 1 << 14
+
+ROCE_PORT = 4791
+"""UDP port of RoCE: acknowledgements of the adapters, no word from a process."""
 
 
 @dataclass
@@ -45,6 +49,10 @@ class Rounds:
     frame: Array
     inside_frame: Array
     asked: Array
+    cleared: Array
+    """What the member alone can be charged with, -1 = no clears to send tell."""
+    unready: Array
+    """How long it let its sender wait for clears to send."""
     root: Array
     start: Array
 
@@ -62,9 +70,13 @@ class Rounds:
                 ("inside", k.INSIDE), ("inside_end", k.INSIDE_END), ("last_in", k.LAST_IN),
                 ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("previous", k.PREVIOUS),
                 ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
-                ("asked", k.ASKED),
+                ("asked", k.ASKED), ("cleared", k.CLEARED), ("unready", k.UNREADY),
             )
         }  # fmt: skip
+        untagged = at["key"] >> 32 == UNTAGGED
+        held = rows[:, r + k.HELD] - at["inside"]
+        at["own"] = np.where(untagged & (at["own"] > 0), at["own"] + held, at["own"])
+        at["cleared"] = np.where(untagged, at["cleared"], -1)
         group, key = rows[:, 0], at["key"]
         fresh = np.ones(len(rows), dtype=np.bool_)
         fresh[1:] = (group[1:] != group[:-1]) | (key[1:] != key[:-1])
@@ -97,6 +109,7 @@ class RoundFeature:
 
     def __init__(self) -> None:
         self._bursts = Bursts()
+        self._untagged = Untagged()
         self._full_lanes = np.zeros(0, dtype=np.int64)
         self._index = np.zeros(0, dtype=np.int32)  # address id -> member row + 1
         self._address: list[int] = []
@@ -132,6 +145,7 @@ class RoundFeature:
     def _learn(self, slice_: Slice, graph: GraphRows) -> None:
         self._index = grow(self._index, len(slice_.directory.addresses), 0)
         messages = slice_.tables["messages"]
+        messages = messages.take(is_collective(messages))
         opaque = graph.ends[np.flatnonzero(graph.opaque[: len(graph.ends)])].ravel()
         for address in np.unique(np.concatenate([messages["src"], messages["dst"], opaque])):
             if self._index[address] == 0 and len(self._address) < MAX_MEMBERS:
@@ -146,7 +160,8 @@ class RoundFeature:
 
     def _events(self, slice_: Slice, graph: GraphRows) -> Array:
         """Return the event rows of both ends of each message, at each end's vantage."""
-        m = slice_.tables["messages"]
+        whole = slice_.tables["messages"]
+        m = whole.take(whole["framing"] == TAGGED)
         flow, way = m["flow"].astype(np.int64), m["way"].astype(np.int64)
         key = (m["collective"].astype(np.int64) << 32) | m["tag"]
         frame = m["frame"].astype(np.int64) | (m["tap"].astype(np.int64) << 48)
@@ -154,6 +169,7 @@ class RoundFeature:
         for out, side, end in ((1, "src", way), (0, "dst", 1 - way)):
             seen = graph.vantage[flow, end] == m["tap"]
             parts.append(_event_rows(m["ts_ns"], self._index[m[side]], out, key, m["nbytes"], frame, seen))
+        parts.append(self._untagged.events(whole, slice_.tables["holes"], graph, self._index))
         p = slice_.tables["packets"]
         if graph.opaque.any():
             parts += self._burst_events(p, graph)
@@ -168,6 +184,7 @@ class RoundFeature:
             & ~graph.collective[flow]
             & (flow > 0)
             & (inner | asked)
+            & ~((p["proto"] == 17) & (p["dport"] == ROCE_PORT))
         )
         seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
         seen &= ~(inner & self._bulky(flow * 2 + way, p["payload_bytes"] >= FULL_BYTES))
@@ -244,7 +261,7 @@ def _reporters(graph: GraphRows, group: int) -> int:
 def _event_rows(
     ts: Array, member: Array, out: int, key: Array, size: Array, frame: Array, keep: Array
 ) -> Array:
-    rows = np.empty((int(np.count_nonzero(keep)), k.V_COLUMNS), dtype=np.int64)
+    rows = np.zeros((int(np.count_nonzero(keep)), k.V_COLUMNS), dtype=np.int64)
     rows[:, k.V_TS] = ts[keep]
     rows[:, k.V_MEMBER] = member[keep].astype(np.int64) - 1
     rows[:, k.V_OUT] = out

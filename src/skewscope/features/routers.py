@@ -89,6 +89,9 @@ COLUMNS = {
     "share_evidence": FeatureColumn(
         "nats", "log likelihood ratio of the best recent change of shares against the usual ones, over the "
         "dispersion of the router's own habit"),
+    "whole_evidence": FeatureColumn(
+        "nats", "log likelihood ratio of the shares of all requests so far against equal ones, 0 once the "
+        "usual shares are known"),
     "share_max_ratio": FeatureColumn("1", "largest share since that change over the usual one"),
     "share_min_ratio": FeatureColumn("1", "smallest share since that change over the usual one"),
     "changed_requests": FeatureColumn("1", "requests since that change"),
@@ -209,7 +212,13 @@ def _load(router: _Router, pace: Array) -> dict[str, float]:
 def _change(router: _Router) -> tuple[dict[str, float], int]:
     """Find the most likely start, among the recent choices, of shares unlike the usual ones."""
     count, usual = len(router.choices), router.expected()
-    quiet = {"share_evidence": 0.0, "share_max_ratio": 1.0, "share_min_ratio": 1.0, "changed_requests": 0.0}
+    quiet = {
+        "share_evidence": 0.0,
+        "whole_evidence": 0.0,
+        "share_max_ratio": 1.0,
+        "share_min_ratio": 1.0,
+        "changed_requests": 0.0,
+    }
     if not count:
         return quiet, 0
     chosen = np.array([b for b, _ in router.choices])
@@ -229,6 +238,7 @@ def _change(router: _Router) -> tuple[dict[str, float], int]:
     share = since[at] / total[at] / usual
     return {
         "share_evidence": float(evidence[at]),
+        "whole_evidence": 0.0 if router.usual.any() else float(gain[0]),
         "share_max_ratio": float(share.max()),
         "share_min_ratio": float(share.min()),
         "changed_requests": float(total[at, 0]),

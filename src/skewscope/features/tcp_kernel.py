@@ -41,15 +41,26 @@ C_RTT, C_TRANSIT = np.int64(0), np.int64(1)
 
 # Columns of the lane state.
 L_NEXT, L_UNA, L_SLOT, L_HEAD, L_RNEXT, L_HOLE_LO, L_HOLE_HI, L_HOLE_TS, L_HOLE_ID = range(9)
-L_ZERO_SINCE, L_PEAK, L_SHRINK, L_COLUMNS = 9, 10, 11, 12
+L_ZERO_SINCE, L_PEAK, L_SHRINK, L_TAIL, L_AHEAD, L_EXPECTED, L_COLUMNS = range(9, 16)
+# L_TAIL: number (as L_HEAD counts) of the oldest copy that is not known to be acknowledged. L_AHEAD: copies
+# in the ring that only the receiver's tap has shown. L_EXPECTED: ring index of the copy that is due there
+# next.
 
 
 @inner
-def find_copy(ring: Array, slot: int, seq: int, end: int, ipid: int, sent: bool) -> int:
+def find_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, sent: bool) -> int:
     """Return the ring index of this copy as the other tap saw it alone, or -1.
 
     sent: a copy that the receiver's tap saw and the sender's did not yet is looked for.
     """
+    slot = lane[L_SLOT]
+    if sent:
+        if lane[L_AHEAD] == 0:
+            return -1
+    elif ipid != 0:  # an id tells copies apart, so the first that fits is the only one
+        row = ring[slot, lane[L_EXPECTED]]
+        if row[END] == end and row[SEQ] == seq and row[IPID] == ipid and row[TS_R] == 0 and row[TS_S] != 0:
+            return int(lane[L_EXPECTED])
     for k in range(RING):
         row = ring[slot, k]
         mine, other = (row[TS_S], row[TS_R]) if sent else (row[TS_R], row[TS_S])
@@ -62,8 +73,10 @@ def find_copy(ring: Array, slot: int, seq: int, end: int, ipid: int, sent: bool)
 def push_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, frame: int, length: int) -> int:
     """Remember a copy in the lane's ring, over the oldest one; returns its index."""
     k = int(lane[L_HEAD]) % RING
-    lane[L_HEAD] = k + 1
+    lane[L_HEAD] += 1
     row = ring[lane[L_SLOT], k]
+    if row[TS_R] != 0 and row[TS_S] == 0:
+        lane[L_AHEAD] -= 1
     row[:] = 0
     row[SEQ] = seq
     row[END] = end
@@ -112,9 +125,11 @@ def on_sent(
     k = -1
     if lane[L_SLOT] >= 0:
         if separate:
-            k = find_copy(ring, lane[L_SLOT], seq, end, ipid, True)
+            k = find_copy(ring, lane, seq, end, ipid, True)
         if k < 0:
             k = push_copy(ring, lane, seq, end, ipid, frame, length)
+        else:
+            lane[L_AHEAD] -= 1
         ring[lane[L_SLOT], k, TS_S] = ts
         ring[lane[L_SLOT], k, FRAME] = frame | (tap << 48)
     if first or serial32(end, lane[L_NEXT]) > 0:
@@ -149,13 +164,15 @@ def on_received(
     transit = -1
     resent = False
     if separate and lane[L_SLOT] >= 0:
-        k = find_copy(ring, lane[L_SLOT], seq, end, ipid, False)
+        k = find_copy(ring, lane, seq, end, ipid, False)
         if k >= 0:
             transit = ts - ring[lane[L_SLOT], k, TS_S]
             resent = (ring[lane[L_SLOT], k, STATE] & IS_COPY) != 0
         else:
             k = push_copy(ring, lane, seq, end, ipid, frame, length)
+            lane[L_AHEAD] += 1
         ring[lane[L_SLOT], k, TS_R] = ts
+        lane[L_EXPECTED] = (k + 1) % RING
     if lane[L_RNEXT] < 0:
         lane[L_RNEXT] = end
         return transit, 0
@@ -196,8 +213,12 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
     slot = lane[L_SLOT]
     if slot < 0:
         return -1, 0, 0, 0
-    for k in range(RING):
-        row = ring[slot, k]
+    tail = max(lane[L_TAIL], lane[L_HEAD] - RING)
+    while tail < lane[L_HEAD] and serial32(ring[slot, tail % RING, END], una) <= 0:
+        tail += 1
+    lane[L_TAIL] = tail
+    for n in range(tail, lane[L_HEAD]):
+        row = ring[slot, n % RING]
         if row[TS_S] == 0 or serial32(row[END], ack) > 0 or serial32(row[END], una) <= 0:
             continue
         count += 1
@@ -223,52 +244,52 @@ def scan(
 ) -> None:
     """Absorb the TCP packets of a slice.
 
-    cols int64 (n, 14): ts, tap, frame, flow, way, payload, seq, ack, flags, window, sack lo, sack hi,
-    ip id, ecn. vantage int32 (flows, 2). lanes int64 (lanes, L_COLUMNS), ring int64
-    (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs: rtt int64 (n, 5): lane, ns, ts, frame,
-    payload bytes << 1 | delayed; transit int64 (n, 5): lane, ns, ts, frame, length; events int64 (m, 6):
-    kind, lane, ts, length, frame, 0; pending: see tcp_fate. counts int64 (4,): rows used in rtt,
-    transit, events, pending.
+    cols int64 (n, 15): ts, tap, frame, flow, way, payload, seq, ack, flags, window, sack lo, sack hi,
+    ip id, ecn, place: lanes 2 * place + way hold the flow's state. vantage int32 (flows, 2). lanes int64
+    (lanes, L_COLUMNS), ring int64 (slots, RING, 8), acc int64 (lanes, A_COLUMNS). Outputs, in which a lane
+    is 2 * flow + way: rtt int64 (n, 5): lane, ns, ts, frame, payload bytes << 1 | delayed; transit int64
+    (n, 5): lane, ns, ts, frame, length; events int64 (m, 6): kind, lane, ts, length, frame, 0; pending as
+    in tcp_fate. counts int64 (4,): rows used in rtt, transit, events, pending.
     """
     for i in range(len(cols)):
         ts, tap, frame, flow, way = cols[i, 0], cols[i, 1], cols[i, 2], cols[i, 3], cols[i, 4]
         payload, seq, flags = cols[i, 5], cols[i, 6], cols[i, 8]
         sender_tap, receiver_tap = vantage[flow, way], vantage[flow, 1 - way]
         separate, where = sender_tap != receiver_tap, frame | (tap << 48)
-        lane_id, back_id = flow * 2 + way, flow * 2 + 1 - way
-        lane = lanes[lane_id]
+        lane_id, at, back = flow * 2 + way, cols[i, 14] * 2 + way, cols[i, 14] * 2 + 1 - way
+        lane = lanes[at]
         if tap == sender_tap:
-            _count_sent(lane, acc[lane_id], cols[i])
+            _count_sent(lane, acc[at], cols[i])
         span = payload + (flags & 1) + ((flags >> 1) & 1)
         end = (seq + span) & 0xFFFFFFFF
         if flags & 2:
-            lane[L_NEXT] = -1
-            lane[L_RNEXT] = -1
+            lane[L_NEXT] = lane[L_RNEXT] = -1
             lane[L_HOLE_TS] = 0
         if span > 0 and flags & 4 == 0:
             if tap == sender_tap:
                 again, k = on_sent(
-                    ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, tap, payload, separate
+                    ring, lane, acc[at], ts, seq, end, cols[i, 12], frame, tap, payload, separate
                 )
                 if again and lane[L_ZERO_SINCE] == 0:
                     _note_resent(ring, lane, lane_id, k, ts, payload, where, events, pending, counts)
             if tap == receiver_tap:
                 took, late = on_received(
-                    ring, lane, acc[lane_id], ts, seq, end, cols[i, 12], frame, payload, separate
+                    ring, lane, acc[at], ts, seq, end, cols[i, 12], frame, payload, separate
                 )
                 if separate:
                     arrived(pending, counts[3], lane_id, seq, end, cols[i, 12])
                 if took >= 0:
                     _row5(transit, counts, C_TRANSIT, lane_id, took, ts, where, payload)
-                if late:
-                    if late == 1:
-                        acc[lane_id, A_REORDERED] += 1
-                        event(events, counts, E_REORDERED, lane_id, ts, payload, where)
-                    elif not separate:
-                        event(events, counts, E_LOST, lane_id, ts, payload, where)
+                if late == 1:
+                    acc[at, A_REORDERED] += 1
+                    event(events, counts, E_REORDERED, lane_id, ts, payload, where)
+                elif late == 2 and not separate:
+                    event(events, counts, E_LOST, lane_id, ts, payload, where)
         # This packet acknowledges the other direction's data; that sender's tap must have seen it.
         if flags & 16 and tap == vantage[flow, 1 - way]:
-            _acknowledge(cols[i], lanes[back_id], back_id, ring, acc, rtt, pending, events, counts)
+            _acknowledge(
+                cols[i], lanes[back], flow * 2 + 1 - way, ring, acc[back], rtt, pending, events, counts
+            )
 
 
 @inner
@@ -335,7 +356,7 @@ def _acknowledge(
         elif lane[L_SHRINK] == 0:
             lane[L_SHRINK] = ts
     if window == 0 and flags & 2 == 0:
-        acc[lane_id, A_ZERO] += 1
+        acc[A_ZERO] += 1
         if lane[L_ZERO_SINCE] == 0:
             lane[L_ZERO_SINCE] = ts
             since = lane[L_SHRINK] if lane[L_SHRINK] else ts
@@ -354,4 +375,4 @@ def _acknowledge(
             _row5(rtt, counts, C_RTT, lane_id, took, ts, frame, (length << 1) | delayed)
         lane[L_UNA] = ack
     elif ack == una and payload == 0 and flags & 7 == 0 and lane[L_NEXT] >= 0:
-        acc[lane_id, A_DUPACKS] += 1 if serial32(lane[L_NEXT], ack) > 0 else 0
+        acc[A_DUPACKS] += 1 if serial32(lane[L_NEXT], ack) > 0 else 0

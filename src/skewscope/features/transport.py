@@ -8,19 +8,12 @@ from typing import cast
 
 import numpy as np
 
-from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
-from skewscope.core.tables import Array, Table
+from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
+from skewscope.core.tables import Array
 from skewscope.features import tcp_fate as fate
 from skewscope.features import tcp_kernel as k
 from skewscope.features.graph import GraphRows, grow
-
-MAX_SLOTS = 1 << 14
-"""Lanes whose copies are remembered (64 MiB); further lanes are counted without round trips."""
-
-SCANNED = (
-    "ts_ns", "tap", "frame", "flow", "way", "payload_bytes", "seq", "ack", "flags", "window",
-    "sack_lo", "sack_hi", "ip_id", "ecn",
-)  # fmt: skip
+from skewscope.features.tcp_lanes import Lanes
 
 
 @dataclass
@@ -77,48 +70,27 @@ class Transport:
     NEEDS: Sequence[str] = ("host",)
 
     def __init__(self) -> None:
-        self._lanes = np.zeros((0, k.L_COLUMNS), dtype=np.int64)
-        self._acc = np.zeros((0, k.A_COLUMNS), dtype=np.int64)
-        self._ring = np.zeros((256, k.RING, 8), dtype=np.int64)
-        self._slots = 0
+        self._lanes = Lanes()
         self._pending = np.zeros((1024, 9), dtype=np.int64)
         self._pending_count = 0
         self._tap_last = np.zeros(0, dtype=np.int64)
-        self._zero_lanes: set[int] = set()
+        self._zero_lanes = np.zeros(0, dtype=np.int64)
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> PairRows:
         """Absorb one slice."""
         graph = cast(GraphRows, others["host"])
         packets = slice_.tables["packets"]
-        tcp = packets.take((packets["proto"] == 6) & (packets["flow"] > 0) & (packets["fault"] == 0))
-        self._reserve(slice_, tcp)
-        if len(packets):
-            np.maximum.at(self._tap_last, packets["tap"], packets["ts_ns"])
-        rtt, transit, events = self._scan(slice_, tcp, graph)
-        return self._rows(slice_, packets, graph, rtt, transit, events)
-
-    def _reserve(self, slice_: Slice, tcp: Table) -> None:
-        lanes = 2 * len(slice_.directory.flows)
-        if len(self._lanes) < lanes:
-            old = len(self._lanes)
-            self._lanes = grow(self._lanes, lanes, 0)
-            self._lanes[old:, [k.L_NEXT, k.L_UNA, k.L_SLOT, k.L_RNEXT]] = -1
-            self._acc = grow(self._acc, lanes, 0)
         self._tap_last = grow(self._tap_last, len(slice_.directory.taps), 0)
-        data = tcp["payload_bytes"] > 0
-        wanted = np.unique(tcp["flow"][data].astype(np.int64) * 2 + tcp["way"][data])
-        wanted = wanted[self._lanes[wanted, k.L_SLOT] < 0][: MAX_SLOTS - self._slots]
-        if len(wanted):
-            self._ring = grow(self._ring, self._slots + len(wanted), 0)
-            self._lanes[wanted, k.L_SLOT] = np.arange(self._slots, self._slots + len(wanted))
-            self._slots += len(wanted)
+        for tap in range(len(self._tap_last)):
+            last = packets["ts_ns"].max(where=packets["tap"] == tap, initial=self._tap_last[tap])
+            self._tap_last[tap] = last
+        cols, touched = self._lanes.gather(packets, len(slice_.directory.flows), graph.vantage)
+        rtt, transit, events = self._scan(slice_, cols, graph)
+        return self._rows(slice_, touched, graph, rtt, transit, events)
 
-    def _scan(self, slice_: Slice, tcp: Table, graph: GraphRows) -> tuple[Array, Array, Array]:
-        n = len(tcp)
-        cols = np.empty((n, len(SCANNED)), dtype=np.int64)
-        for i, name in enumerate(SCANNED):
-            cols[:, i] = tcp[name]
-        rtt, transit = (np.zeros((n, 5), dtype=np.int64) for _ in range(2))
+    def _scan(self, slice_: Slice, cols: Array, graph: GraphRows) -> tuple[Array, Array, Array]:
+        n = len(cols)
+        rtt, transit = (np.empty((n, 5), dtype=np.int64) for _ in range(2))
         self._pending = grow(self._pending, self._pending_count + n, 0)
         # A packet makes at most three events, and its fate one more.
         events = np.zeros((4 * n + self._pending_count, 6), dtype=np.int64)
@@ -126,9 +98,9 @@ class Transport:
         k.scan(
             cols,
             graph.vantage,
-            self._lanes,
-            self._ring,
-            self._acc,
+            self._lanes.state,
+            self._lanes.ring,
+            self._lanes.acc,
             rtt,
             transit,
             events,
@@ -147,53 +119,46 @@ class Transport:
         return rtt[: counts[0]], transit[: counts[1]], events[: counts[2]]
 
     def _rows(
-        self, slice_: Slice, packets: Table, graph: GraphRows, rtt: Array, transit: Array, events: Array
+        self, slice_: Slice, touched: Array, graph: GraphRows, rtt: Array, transit: Array, events: Array
     ) -> PairRows:
-        flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
-        seen = (graph.vantage[flow, way] == packets["tap"]) & (flow > 0)
-        closed = np.array(sorted(self._zero_lanes), dtype=np.int64)
-        lanes = np.unique(np.concatenate([flow[seen] * 2 + way[seen], events[:, 1], closed]))
+        lanes = np.unique(np.concatenate([touched, events[:, 1], self._zero_lanes]))
         ends = graph.ends[lanes // 2]
-        src = ends[np.arange(len(lanes)), lanes % 2]
-        dst = ends[np.arange(len(lanes)), 1 - lanes % 2]
-        pairs, row = np.unique(np.stack([src, dst], axis=1), axis=0, return_inverse=True)
-        index = _Rows(lanes, row.ravel(), len(pairs))
-        columns = self._sums(index, graph, packets, flow, way, seen)
+        every = np.arange(len(lanes))
+        source, target = ends[every, lanes % 2], ends[every, 1 - lanes % 2]
+        pairs, row = np.unique((source << 32) + target, return_inverse=True)
+        index = _Rows(lanes, row, len(pairs))
+        columns = self._sums(index, graph)
         onset: dict[str, Array] = {}
         frames: dict[str, Array] = {}
-        index.median(columns, onset, frames, "rtt", rtt[rtt[:, 4] & 1 == 0])
-        index.median(columns, onset, frames, "transit", transit)
-        columns["rtt_min_s"] = index.least(rtt)
-        prompt = index.of(rtt[(rtt[:, 4] & 1 == 0) & np.isin(rtt[:, 0], index.lanes), 0])
-        columns["rtt_samples"] = np.bincount(prompt, minlength=index.count).astype(np.float64)
+        trips = index.known(rtt)
+        prompt = trips[:, 4] & 1 == 0
+        index.median(columns, onset, frames, "rtt", trips[prompt])
+        index.median(columns, onset, frames, "transit", index.known(transit))
+        columns["rtt_min_s"] = index.least(trips)
+        samples = np.bincount(index.of(trips[prompt, 0]), minlength=index.count)
+        columns["rtt_samples"] = samples.astype(np.float64)
         index.events(columns, onset, frames, events)
         columns["zero_window_s"] = self._zero_time(slice_, index)
         client = graph.is_client()
-        columns["inner"] = np.array([float(not client[a] and not client[b]) for a, b in pairs])
-        self._acc[lanes] = 0
+        a, b = pairs >> 32, pairs & 0xFFFFFFFF
+        columns["inner"] = (~client[a] & ~client[b]).astype(np.float64)
+        rows = self._lanes.rows(lanes)
+        self._lanes.acc[rows[rows >= 0]] = 0
         names = slice_.directory.addresses
-        keys = [f"{names[a]}->{names[b]}" for a, b in pairs]
-        pair_of = {(int(a), int(b)): i for i, (a, b) in enumerate(pairs)}
+        pair_of = {ends: i for i, ends in enumerate(zip(a.tolist(), b.tolist(), strict=True))}
+        keys = [f"{names[a]}->{names[b]}" for a, b in pair_of]
         passed = np.concatenate([transit[:, [0, 2, 4]], rtt[:, [0, 2, 4]] >> [0, 0, 1]])
         return PairRows("pair", keys, columns, onset, frames, events=events, passed=passed, pair_of=pair_of)
 
-    def _sums(
-        self, index: _Rows, graph: GraphRows, packets: Table, flow: Array, way: Array, seen: Array
-    ) -> dict[str, Array]:
-        acc = self._acc[index.lanes]
+    def _sums(self, index: _Rows, graph: GraphRows) -> dict[str, Array]:
+        rows = self._lanes.rows(index.lanes)
+        acc = np.where((rows >= 0)[:, None], self._lanes.acc[rows], 0)
         named = {
             "packets": k.A_PACKETS, "bytes": k.A_BYTES, "segments": k.A_SEGMENTS, "resent": k.A_RESENT,
             "reordered": k.A_REORDERED, "holes": k.A_HOLES, "dupacks": k.A_DUPACKS, "zero_windows": k.A_ZERO,
             "syns": k.A_SYN, "fins": k.A_FIN, "rsts": k.A_RST, "ce_marks": k.A_CE,
         }  # fmt: skip
         columns = {name: index.sum(acc[:, at]) for name, at in named.items()}
-        udp = seen & (packets["proto"] == 17)
-        if udp.any():
-            where = np.searchsorted(index.lanes, flow[udp] * 2 + way[udp])
-            sizes = np.bincount(where, packets["payload_bytes"][udp], minlength=len(index.lanes))
-            columns["bytes"] = columns["bytes"] + index.sum(sizes)
-            count = np.bincount(where, minlength=len(index.lanes))
-            columns["packets"] = columns["packets"] + index.sum(count)
         largest = np.zeros(index.count)
         np.maximum.at(largest, index.row, acc[:, k.A_LARGEST])
         columns["largest_bytes"] = largest
@@ -203,9 +168,10 @@ class Transport:
         return columns
 
     def _zero_time(self, slice_: Slice, index: _Rows) -> Array:
-        since = self._lanes[index.lanes, k.L_ZERO_SINCE]
+        rows = self._lanes.rows(index.lanes)
+        since = np.where(rows >= 0, self._lanes.state[rows, k.L_ZERO_SINCE], 0)
         closed = since > 0
-        self._zero_lanes = set(index.lanes[closed].tolist())
+        self._zero_lanes = index.lanes[closed]
         time = np.where(closed, slice_.end_ns - np.maximum(since, slice_.start_ns), 0) / 1e9
         longest = np.zeros(index.count)
         np.maximum.at(longest, index.row, time)
@@ -226,9 +192,16 @@ class _Rows:
         """Return the pair row of each lane."""
         return self.row[np.searchsorted(self.lanes, lanes)]
 
+    def known(self, rows: Array) -> Array:
+        """Return the rows (lane, ...) whose lane is among the window's."""
+        if not len(self.lanes):
+            return rows[:0]
+        at = np.minimum(np.searchsorted(self.lanes, rows[:, 0]), len(self.lanes) - 1)
+        hit = self.lanes[at] == rows[:, 0]
+        return rows if hit.all() else rows[hit]
+
     def least(self, rows: Array) -> Array:
         """Return the least sample (s) per pair of rows (lane, ns, ...), NaN where there is none."""
-        rows = rows[np.isin(rows[:, 0], self.lanes)]
         low = np.full(self.count, np.inf)
         np.minimum.at(low, self.of(rows[:, 0]), rows[:, 1] / 1e9)
         return np.where(np.isfinite(low), low, np.nan)
@@ -242,28 +215,22 @@ class _Rows:
         rows: Array,
     ) -> None:
         """Add median, extreme and spread of samples (lane, ns, ts, frame, _) under `name`."""
-        rows = rows[np.isin(rows[:, 0], self.lanes)]
-        where = self.of(rows[:, 0])
-        mid, high, low = nan_rows(self.count), nan_rows(self.count), nan_rows(self.count)
-        p90 = nan_rows(self.count)
+        where, value = self.of(rows[:, 0]), rows[:, 1] / 1e9
+        order = np.lexsort((value, where))
+        ranked = value[order]
+        cuts = np.searchsorted(where[order], np.arange(self.count + 1))
+        columns[f"{name}_s"] = _quantile(ranked, cuts, 0.5)
+        low, high = _quantile(ranked, cuts, 0.0), _quantile(ranked, cuts, 1.0)
         at = np.full((self.count, 2), -1, dtype=np.int64)
         when = np.zeros(self.count, dtype=np.int64)
-        order = np.argsort(where, kind="stable")
-        cuts = np.searchsorted(where[order], np.arange(self.count + 1))
-        for r in np.unique(where):
-            part = rows[order[cuts[r] : cuts[r + 1]]]
-            value = part[:, 1] / 1e9
-            mid[r], high[r], low[r] = np.median(value), value.max(), value.min()
-            p90[r] = np.quantile(value, 0.9)
-            top = part[value.argmax()]
-            at[r] = top[3] >> 48, top[3] & 0xFFFFFFFFFFFF
-            when[r] = top[2]
-        columns[f"{name}_s"] = mid
+        top = np.flatnonzero(value == high[where])[::-1]  # the first one is written last
+        at[where[top], 0], at[where[top], 1] = rows[top, 3] >> 48, rows[top, 3] & 0xFFFFFFFFFFFF
+        when[where[top]] = rows[top, 2]
         frames[f"{name}_s"], onset[f"{name}_s"] = at, when
         if name == "rtt":
             columns["rtt_max_s"] = high
         else:
-            columns["transit_p90_s"], columns["transit_min_s"] = p90, low
+            columns["transit_p90_s"], columns["transit_min_s"] = _quantile(ranked, cuts, 0.9), low
 
     def events(
         self, columns: dict[str, Array], onset: dict[str, Array], frames: dict[str, Array], events: Array
@@ -277,9 +244,9 @@ class _Rows:
                 columns[name] = np.bincount(where[hit], minlength=self.count).astype(np.float64)
             first = np.zeros(self.count, dtype=np.int64)
             at = np.full((self.count, 2), -1, dtype=np.int64)
-            for e in np.flatnonzero(hit)[::-1]:
-                first[where[e]] = events[e, 2]
-                at[where[e]] = events[e, 4] >> 48, events[e, 4] & 0xFFFFFFFFFFFF
+            rows = np.flatnonzero(hit)[::-1]  # the first one is written last
+            first[where[rows]] = events[rows, 2]
+            at[where[rows], 0], at[where[rows], 1] = events[rows, 4] >> 48, events[rows, 4] & 0xFFFFFFFFFFFF
             onset[name], frames[name] = first, at
         lost = events[:, 0] == fate.E_LOST
         small, large = np.full(self.count, np.inf), np.zeros(self.count)
@@ -287,6 +254,22 @@ class _Rows:
         np.maximum.at(large, where[lost], events[lost, 3])
         columns["lost_smallest_bytes"] = np.where(np.isfinite(small), small, np.nan)
         columns["lost_largest_bytes"] = np.where(large > 0, large, np.nan)
+
+
+def _quantile(ranked: Array, cuts: Array, q: float) -> Array:
+    """Return the q-quantile, interpolated, of each run [cuts[i], cuts[i + 1]) of ascending values.
+
+    float64 (runs,), NaN where a run is empty.
+    """
+    count = np.diff(cuts)
+    out = np.full(len(count), np.nan)
+    some = np.flatnonzero(count)
+    place = q * (count[some] - 1)
+    under = np.floor(place).astype(np.int64)
+    low = ranked[cuts[some] + under]
+    high = ranked[cuts[some] + np.minimum(under + 1, count[some] - 1)]
+    out[some] = low + (high - low) * (place - under)
+    return out
 
 
 FEATURE = Transport

@@ -1,38 +1,31 @@
-"""Capture files to sample tables: the only place that opens them."""
+"""Capture files to sample tables: the only place that reads them."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 
 from skewscope.core.directory import Directory, Tap
 from skewscope.core.schemas import PACKETS, ROCE
-from skewscope.core.tables import Table
-from skewscope.wire.packets import LINK_ETHERNET, PacketParser
-from skewscope.wire.pcap import HEADER_BYTES, PcapHeader, has_magic, parse_header, walk_records
-from skewscope.wire.streams import StreamFramer
+from skewscope.core.tables import Array, Schema, Table
+from skewscope.sources.taps import Taps
+from skewscope.sources.unpack import DAMAGE, FOREIGN, Stream, UnreadableError, reason
+from skewscope.sources.window import Window
+from skewscope.wire import times
+from skewscope.wire.formats import ERF, LINK_TYPES, PCAP_MAGICS, PCAPNG_MAGIC
+from skewscope.wire.packets import PacketParser
+from skewscope.wire.pcap import HEADER_BYTES, PcapReader, parse_header
+from skewscope.wire.pcapng import PcapngReader
+from skewscope.wire.records import Reader, Rows, Walk
+from skewscope.wire.roce_messages import RoceMessages
+from skewscope.wire.streams import TABLES, StreamFramer, merged
 
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 21
 MAX_RECORDS = 1 << 16
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
-"""What the file system and the decompressors raise on files that cannot be read to their end."""
-
-FOREIGN = {
-    b"\x0a\x0d\x0d\x0a": "pcapng is not read yet; convert it with `editcap -F nsecpcap`",
-    b"\x28\xb5\x2f\xfd": "zstd is not read yet; unpack it with `zstd -d`",
-    b"\x04\x22\x4d\x18": "lz4 is not read yet; unpack it with `lz4 -d`",
-    b"PK\x03\x04": "a zip archive; unpack it first",
-}
-"""First bytes of formats that people have instead of a classic capture, and what to do about them."""
 
 
 class CaptureError(Exception):
@@ -50,159 +43,259 @@ class CaptureStats:
     last_ns: int = 0
     backwards: int = 0
     faults: dict[int, int] = field(default_factory=dict)
+    protocols: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def _unpacked(raw: BinaryIO) -> BinaryIO:
-    """Return the plain bytes of a plain, gzip, bzip2 or xz file, told by its first bytes."""
-    magic = raw.read(6)
-    raw.seek(0)
-    if magic[:2] == b"\x1f\x8b":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
-    if magic[:3] == b"BZh":
-        return cast(BinaryIO, bz2.BZ2File(raw))
-    if magic == b"\xfd7zXZ\x00":
-        return cast(BinaryIO, lzma.LZMAFile(raw))
-    return raw
+class _TapFramer:
+    """All that is framed at one tap: TCP streams and the messages of RDMA."""
+
+    def __init__(self, directory: Directory) -> None:
+        self.streams = StreamFramer(directory)
+        self._rdma = RoceMessages()
+
+    def feed(self, packets: Table, roce: Table, buf: Array) -> dict[str, Table]:
+        return merged(self.streams.feed(packets, buf), self._rdma.feed(roce))
+
+    def finish(self) -> dict[str, Table]:
+        return merged(self.streams.finish(), self._rdma.finish())
 
 
 class Capture:
-    """One capture file as a tap: an iterator of sample tables in file order."""
+    """One capture file: an iterator of sample tables in file order.
+
+    Each interface that has packets is a tap of its own (docs/decisions/0014).
+    """
 
     def __init__(self, path: Path, directory: Directory, parser: PacketParser) -> None:
-        """Open the file and read its header; raises CaptureError with a one-line reason."""
+        """Open the file and read its beginning; raises CaptureError with a one-line reason."""
         self.path = path
         self.stats = CaptureStats()
         try:
-            self._raw: BinaryIO = path.open("rb")
-        except OSError as error:
-            raise CaptureError(f"{path}: cannot read: {_reason(error)}") from error
-        try:
-            self._stream = _unpacked(self._raw)
-            self.header = self._head()
+            self._stream = Stream(path)
+        except UnreadableError as error:
+            raise CaptureError(f"{path}: {error}") from error
         except DAMAGE as error:
-            self._raw.close()
-            raise CaptureError(f"{path}: cannot read: {_reason(error)}") from error
-        except CaptureError:
-            self._raw.close()
+            raise CaptureError(f"{path}: cannot read: {reason(error)}") from error
+        self._window = Window(self._stream, BLOCK_BYTES)
+        try:
+            self._more = self._window.fill()
+            self._reader = self._open()
+            self._rows = Rows(max(MAX_RECORDS, 2 * times.WITNESSES))
+            self._check_links()
+        except BaseException:
+            self._stream.close()
             raise
-        self.tap = Tap(len(directory.taps), str(path), self.header.link_type, self.header.snap_length)
-        directory.taps.append(self.tap)
-        self._parser = parser
-        self._framer = StreamFramer(directory)
-        self._damaged = False
+        self.kind = self._reader.kind
+        self.size = self._stream.size
+        self._directory, self._parser = directory, parser
+        self._clock = times.new_clock()
+        self._taps = Taps(path, directory)
+        self._framers: dict[int, _TapFramer] = {}
+        self._last_ts = 0
 
-    def _head(self) -> PcapHeader:
-        head = self._stream.read(HEADER_BYTES)
+    @property
+    def tap(self) -> Tap:
+        """The file's first tap."""
+        return self._taps.taps[0]
+
+    def _open(self) -> Reader:
+        window = self._window
+        head = window.buf[: min(window.high, HEADER_BYTES)].tobytes()
+        if not head and window.problem:
+            raise CaptureError(f"{self.path}: cannot read: {window.problem}")
         if not head:
             raise CaptureError(f"{self.path}: empty file")
-        if head[:4] in FOREIGN:
-            raise CaptureError(f"{self.path}: {FOREIGN[head[:4]]}")
+        for magic, advice in FOREIGN.items():
+            if head.startswith(magic):
+                raise CaptureError(f"{self.path}: {advice}")
+        if head[:4] == PCAPNG_MAGIC:
+            return PcapngReader()
         header = parse_header(head)
         if header is None:
-            why = (
-                "ends within its file header"
-                if has_magic(head)
-                else "not a capture file (no pcap magic number)"
-            )
+            cut = head[:4] in PCAP_MAGICS
+            why = "ends within its file header" if cut else "not a capture file (no pcap magic number)"
             raise CaptureError(f"{self.path}: {why}")
-        if header.link_type != LINK_ETHERNET:
-            raise CaptureError(f"{self.path}: link type {header.link_type} is not read yet (Ethernet is 1)")
-        return header
+        window.consume(HEADER_BYTES)
+        return PcapReader(header)
+
+    def _check_links(self) -> None:
+        """Refuse a file of which nothing can be parsed; a mixed one is read in part."""
+        state = self._reader.save()
+        walk = self._reader.walk(self._window.bytes(), self._window.low, self._rows, 1)
+        links = {i.link for i in self._reader.interfaces}
+        self._reader.restore(state)
+        if walk.problem and not links:
+            raise CaptureError(f"{self.path}: {walk.problem}")
+        if links and not links & LINK_TYPES.keys():
+            names = " and ".join(map(str, sorted(links)))
+            raise CaptureError(f"{self.path}: link type {names} is not read (Ethernet is 1)")
 
     def position(self) -> int:
         """Return how many bytes of the file on disk were consumed, for progress."""
-        try:
-            return self._raw.tell()
-        except ValueError:
-            return self.path.stat().st_size
+        return self._stream.position
 
     def batches(self) -> Iterator[dict[str, Table]]:
         """Yield sample tables, at most MAX_RECORDS packets each, until the file ends."""
-        pending = b""
-        while True:
-            block = self._read()
-            if block:
-                pending = pending + block if pending else block
-            consumed, damaged = 0, False
-            while True:
-                tables, used, damaged = self._parse(pending, consumed)
+        problem = ""
+        while not problem:
+            walk = self._walk()
+            window = self._window
+            progress = walk.end > window.low or walk.skip > 0
+            if walk.rows:
+                tables = self._tables(walk.rows)
                 if tables is not None:
                     yield tables
-                consumed += used
-                if used == 0 or damaged:
+            self.stats.raw_bytes += walk.end - window.low
+            window.consume(walk.end, walk.skip)
+            problem = walk.problem
+            if not progress and not problem:
+                if not self._more:
                     break
-            pending = pending[consumed:]
-            if damaged:
-                record = self.stats.packets + 1
-                self.stats.notes.append(
-                    f"record {record} has an impossible length: the rest of the file was left out"
-                )
-            if damaged or not block:
-                break
-        if pending and not damaged:
-            self.stats.notes.append(
-                f"the last record is cut off ({len(pending)} bytes): truncated, or still being written"
-            )
-        rest = self._framer.finish()
-        rest["packets"], rest["roce"] = PACKETS.empty(), ROCE.empty()
-        yield rest
+                self._more = window.fill()
+        self._conclude(problem)
+        yield self._finish()
 
-    def _read(self) -> bytes:
-        """Return up to BLOCK_BYTES; what came before damage is not lost to it."""
-        parts: list[bytes] = []
-        size = 0
-        while size < BLOCK_BYTES and not self._damaged:
-            try:
-                part: bytes = cast(BufferedReader, self._stream).read1(BLOCK_BYTES - size)
-            except DAMAGE as error:
-                plain = self._stream is self._raw
-                what = "cannot be read to its end" if plain else "compressed data ends early or is damaged"
-                self.stats.notes.append(f"{what} ({_reason(error)})")
-                self._damaged = True
-                break
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
+    def _walk(self) -> Walk:
+        """Fill the rows with records whose times are settled."""
+        reader, rows, low = self._reader, self._rows, self._window.low
+        state = reader.save()
+        walk = reader.walk(self._window.bytes(), low, rows, len(rows))
+        # Behind a block that is skipped the buffer holds nothing: those rows cannot wait either.
+        full = walk.rows == len(rows)
+        last = bool(walk.problem) or walk.skip > 0 or not (self._more or full)
+        erf = np.array([i.link == ERF for i in reader.interfaces], dtype=np.bool_)
+        if erf.any():
+            n = walk.rows
+            columns = (rows.at[:n], rows.captured[:n], rows.interface[:n])
+            times.take_erf(self._window.bytes(), *columns, erf, rows.ts[:n])
+        settled = int(times.mend(rows.ts[: walk.rows], self._clock, last))
+        if settled < walk.rows:
+            mended = rows.ts[:settled].copy()
+            reader.restore(state)
+            walk = reader.walk(self._window.bytes(), low, rows, settled)
+            rows.ts[:settled] = mended
+        return walk
 
-    def _parse(self, data: bytes, start: int) -> tuple[dict[str, Table] | None, int, bool]:
-        buf = np.frombuffer(data, dtype=np.uint8)[start:]
-        ts = np.empty(MAX_RECORDS, dtype=np.int64)
-        at, captured, wire = (np.empty(MAX_RECORDS, dtype=np.int64) for _ in range(3))
-        n, used, damage = walk_records(
-            buf, self.header.big_endian, self.header.unit_ns, ts, at, captured, wire
-        )
-        if n == 0:
-            return None, 0, bool(damage)
+    def _tables(self, n: int) -> dict[str, Table] | None:
+        """Parse the first n rows; None where none of them is of a kind that is read."""
+        rows, buf = self._rows, self._window.bytes()
+        taps, links = self._taps.place(rows.interface[:n], self._reader.interfaces)
+        keep: slice | Array = slice(0, n)
+        if isinstance(taps, int):
+            if taps < 0:
+                return None
+        elif not (taps >= 0).all():
+            keep = np.flatnonzero(taps >= 0)
+            if not len(keep):
+                return None
+            assert not isinstance(links, int)
+            taps, links = taps[keep], links[keep]
+        frames = rows.frame[:n][keep]
         packets, roce = self._parser.parse(
-            buf, ts[:n].copy(), at[:n], captured[:n], wire[:n], self.tap.index, self.stats.packets + 1
+            buf,
+            rows.ts[:n][keep].copy(),
+            rows.at[:n][keep],
+            rows.captured[:n][keep],
+            rows.wire[:n][keep],
+            taps if isinstance(taps, int) else self.tap.index,
+            int(frames[0]),
+            links,
         )
-        self._count(packets, used)
-        tables = self._framer.feed(packets, buf)
+        if self.kind == "pcapng":
+            _relabel(packets, roce, frames, taps, rows.direction[:n][keep])
+        self._count(packets)
+        tables = self._frame(packets, roce, buf, taps)
         tables["packets"], tables["roce"] = packets, roce
         packets["payload_at"][:] = -1
-        return tables, used, bool(damage)
+        return tables
 
-    def _count(self, packets: Table, used: int) -> None:
+    def _frame(self, packets: Table, roce: Table, buf: Array, taps: int | Array) -> dict[str, Table]:
+        """Reassemble and frame the streams, each tap for itself."""
+        if isinstance(taps, int):
+            return self._framer(taps).feed(packets, roce, buf)
+        parts: dict[str, list[Table]] = {name: [] for name in TABLES}
+        for tap in np.unique(taps):
+            mine, rdma = packets.take(np.flatnonzero(taps == tap)), roce.take(roce["tap"] == tap)
+            for name, table in self._framer(int(tap)).feed(mine, rdma, buf).items():
+                parts[name].append(table)
+        return {name: _merged(TABLES[name], tables) for name, tables in parts.items()}
+
+    def _framer(self, tap: int) -> _TapFramer:
+        if tap not in self._framers:
+            self._framers[tap] = _TapFramer(self._directory)
+        return self._framers[tap]
+
+    def _count(self, packets: Table) -> None:
         s, ts = self.stats, packets["ts_ns"]
         if s.packets == 0:
             s.first_ns = int(ts[0])
-        steps = np.diff(ts, prepend=s.last_ns or ts[0])
+        steps = np.diff(ts, prepend=self._last_ts if s.packets else ts[0])
+        self._last_ts = int(ts[-1])
         s.backwards += int(np.count_nonzero(steps < 0))
         s.packets += len(packets)
         s.bytes += int(packets["wire_bytes"].sum())
-        s.raw_bytes += used
         s.first_ns = min(s.first_ns, int(ts.min()))
         s.last_ns = max(s.last_ns, int(ts.max()))
-        for code, count in zip(*np.unique(packets["fault"], return_counts=True), strict=True):
-            s.faults[int(code)] = s.faults.get(int(code), 0) + int(count)
+        for code in np.flatnonzero(faults := np.bincount(packets["fault"])).tolist():
+            s.faults[code] = s.faults.get(code, 0) + int(faults[code])
+
+    def _conclude(self, problem: str) -> None:
+        """Note, once at the end, what was wrong with the file."""
+        notes, window = self.stats.notes, self._window
+        if problem:
+            notes.append(f"{problem}: the rest of the file was left out")
+        elif len(window) or window.skip:
+            size = f" ({len(window)} bytes)" if len(window) else ""
+            notes.append(f"the last record is cut off{size}: truncated, or still being written")
+        if window.problem:
+            notes.append(window.problem)
+        elif self._stream.missing and not problem:
+            notes.append(f"the file became {self._stream.missing} bytes shorter while it was read")
+        mended, leaps = int(self._clock[times.MENDED]), int(self._clock[times.LEAPS])
+        if mended:
+            notes.append(f"{mended} packets with impossible times: each got that of the packet before")
+        if leaps:
+            notes.append(f"time leaps by more than a day {leaps} times")
+        notes += self._reader.notes() + self._taps.notes()
+
+    def _finish(self) -> dict[str, Table]:
+        """End all streams; return what was pending in them."""
+        parts: dict[str, list[Table]] = {name: [] for name in TABLES}
+        spoken: Counter[str] = Counter()
+        for framer in self._framers.values():
+            for name, table in framer.finish().items():
+                parts[name].append(table)
+            spoken.update(framer.streams.protocols().values())
+        self.stats.protocols = dict(spoken)
+        rest = {name: _merged(TABLES[name], tables) for name, tables in parts.items()}
+        return {**rest, "packets": PACKETS.empty(), "roce": ROCE.empty()}
 
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
-        self._raw.close()
+
+
+def _relabel(packets: Table, roce: Table, frames: Array, taps: int | Array, direction: Array) -> None:
+    """Put in what the parser cannot know: gaps in the frame numbers, several taps, directions.
+
+    All arrays are of shape (rows of `packets`,).
+    """
+    row = roce["frame"].astype(np.int64) - frames[0]
+    packets["frame"][:] = frames
+    roce["frame"][:] = frames[row]
+    if not isinstance(taps, int):
+        packets["tap"][:] = taps
+        roce["tap"][:] = taps[row]
+    np.copyto(packets["direction"], direction.astype(np.uint8), where=direction > 0)
+
+
+def _merged(schema: Schema, tables: list[Table]) -> Table:
+    """Join what several taps of a file gave in one batch, in event-time order."""
+    whole = Table.concat(schema, tables)
+    if sum(len(t) > 0 for t in tables) < 2:
+        return whole
+    return whole.take(np.argsort(whole["ts_ns"], kind="stable"))
 
 
 def open_captures(paths: list[Path], directory: Directory, on_error: Callable[[str], None]) -> list[Capture]:
@@ -215,8 +308,3 @@ def open_captures(paths: list[Path], directory: Directory, on_error: Callable[[s
         except CaptureError as error:
             on_error(str(error))
     return opened
-
-
-def _reason(error: BaseException) -> str:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(text).splitlines()[0]

@@ -130,6 +130,43 @@ def udp(src: bytes, dst: bytes, sport: int, dport: int, payload: bytes) -> bytes
     return _UDP.pack(sport, dport, size, checksum(total) or 65535) + payload
 
 
+def mpls(labels: Sequence[int], payload: bytes) -> bytes:
+    """Return a label stack, outermost first, before a payload (RFC 3032)."""
+    last = len(labels) - 1
+    return (
+        b"".join(struct.pack(">I", n << 12 | (k == last) << 8 | 64) for k, n in enumerate(labels)) + payload
+    )
+
+
+def vxlan(vni: int, frame: bytes) -> bytes:
+    """Return the UDP payload (port 4789) that carries a frame (RFC 7348)."""
+    return struct.pack(">II", 8 << 24, vni << 8) + frame
+
+
+def geneve(vni: int, payload: bytes, kind: int = 0x6558, options: bytes = b"") -> bytes:
+    """Return the UDP payload (port 6081) that carries a frame or packet; options: whole words (RFC 8926)."""
+    return struct.pack(">BBHI", len(options) // 4, 0, kind, vni << 8) + options + payload
+
+
+def gre(
+    kind: int, payload: bytes, *, checksummed: bool = False, key: int | None = None, number: int | None = None
+) -> bytes:
+    """Return a GRE packet (RFC 2784, 2890); a checksum field is left 0, which receivers need not check."""
+    flags = checksummed << 15 | (key is not None) << 13 | (number is not None) << 12
+    words = [0] * checksummed + [n for n in (key, number) if n is not None]
+    return struct.pack(">HH", flags, kind) + b"".join(struct.pack(">I", n) for n in words) + payload
+
+
+def erspan(version: int, frame: bytes, *, number: int = 0, truncated: bool = False) -> bytes:
+    """Return the GRE packet of a mirrored frame: ERSPAN type I, II or III by `version` 1 to 3."""
+    if version == 1:
+        return gre(0x88BE, frame)
+    first = struct.pack(">HH", (version - 1) << 12, truncated << 10 | 5)
+    if version == 2:
+        return gre(0x88BE, first + bytes(4) + frame, number=number)
+    return gre(0x22EB, first + bytes(8) + frame, number=number)
+
+
 class Lane:
     """One direction of a TCP connection over IPv4: everything constant in its headers, prepared once."""
 
@@ -198,3 +235,13 @@ def gloo_preamble(nbytes: int, opcode: int, prefix: int, tag: int, length: int, 
 def http_chunk(body: bytes) -> bytes:
     """Return one chunk of a chunked body (RFC 9112, section 7.1); an empty body makes the last one."""
     return f"{len(body):x}\r\n".encode() + body + b"\r\n"
+
+
+def http2_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """Return an HTTP/2 frame (RFC 9113, section 4.1)."""
+    return struct.pack(">IBI", len(payload) << 8 | kind, flags, stream) + payload
+
+
+def grpc_message(body: bytes) -> bytes:
+    """Return a length-prefixed gRPC message, uncompressed."""
+    return struct.pack(">BI", 0, len(body)) + body

@@ -69,7 +69,7 @@ def looks_like(src: Array, at: int, size: int, skip: int) -> bool:
 
 
 @inner
-def emit(f: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
+def emit(f: Row, span: Row, end_ns: int, framing: int, made: Rows, cells: Array) -> None:
     """Append the row of the message in framer row `f`."""
     n = cells[MESSAGE_ROWS]
     cells[MESSAGE_ROWS] = n + 1
@@ -82,7 +82,7 @@ def emit(f: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
     row["way"] = span["way"]
     row["src"] = span["src"]
     row["dst"] = span["dst"]
-    row["framing"] = FRAMING_GLOO
+    row["framing"] = framing
     row["kind"] = f["kind"]
     row["collective"] = f["collective"]
     row["tag"] = f["tag"]
@@ -114,7 +114,7 @@ def _pass_body(f: Row, span: Row, size: int, end_ns: int, made: Rows, cells: Arr
     take: int = min(f["left"], size)
     f["left"] -= take
     if f["left"] == 0:
-        emit(f, span, end_ns, made, cells)
+        emit(f, span, end_ns, i64(FRAMING_GLOO), made, cells)
         f["phase"] = PREAMBLE
     return take
 
@@ -210,6 +210,6 @@ def take(
 def close(f: Row, span: Row, made: Rows, cells: Array) -> None:
     """End a direction: a message in progress is emitted with end_ns = 0."""
     if f["phase"] == BODY:
-        emit(f, span, i64(0), made, cells)
+        emit(f, span, i64(0), i64(FRAMING_GLOO), made, cells)
     f["phase"] = LOST
     f["got"] = 0

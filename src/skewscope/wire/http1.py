@@ -11,10 +11,10 @@ from __future__ import annotations
 from skewscope.core.tables import Array
 from skewscope.wire import http1_words as words
 from skewscope.wire import sse
-from skewscope.wire.http1_rows import CHUNK_ROW, END, REQUEST_HEAD, RESPONSE_HEAD, RESYNCHRONISED, emit
 from skewscope.wire.http1_words import CHUNK, NOTHING, looks_like
+from skewscope.wire.http_rows import CHUNK_ROW, END, REQUEST_HEAD, RESPONSE_HEAD, RESYNCHRONISED, emit
 from skewscope.wire.jit import inner
-from skewscope.wire.layout import HOLE, HTTP1, UNKNOWN, Out, Row, i64
+from skewscope.wire.layout import HOLE, HTTP1, HTTP2, UNKNOWN, Out, Row, i64
 
 LOST, START, HEADERS, LENGTH, UNTIL_CLOSE, CHUNK_SIZE, CHUNK_DATA, CHUNK_END, TRAILERS = range(9)
 TRANSITIONS = {
@@ -33,6 +33,7 @@ TRANSITIONS = {
 MAX_HEAD_BYTES = 65536
 """A longer head or trailer section is malformed."""
 MAX_ASKS = 31
+"""Requests in line of which it is remembered what they asked for; further ones count as ordinary."""
 
 __all__ = ["CHUNK", "NOTHING", "TRANSITIONS", "close", "looks_like", "take"]
 
@@ -53,11 +54,9 @@ def _malformed(f: Row, link: Row) -> None:
 @inner
 def _ask(link: Row, code: int) -> None:
     """Note a request: the response to a HEAD has no body, the one to a CONNECT opens a tunnel."""
-    if link["asked"] >= MAX_ASKS:
-        link["asked"] = 0
-        link["asks"] = 0
-    link["asks"] |= code << (2 * i64(link["asked"]))
-    link["asked"] += 1
+    if link["asked"] < MAX_ASKS:
+        link["asks"] |= code << (2 * i64(link["asked"]))
+    link["asked"] = min(link["asked"] + 1, 250)
 
 
 @inner
@@ -138,7 +137,7 @@ def _end_head(f: Row, carry: Array, link: Row, span: Row, out: Out) -> None:
         return
     asked = _answer(link)
     if status == 101 or (asked == words.ASKED_CONNECT and status < 300):
-        link["proto"] = UNKNOWN
+        link["proto"] = HTTP2 if f["upgrade"] == 1 else UNKNOWN
     elif asked == words.ASKED_HEAD or status == 204 or status == 304:
         _end_message(f, span, out)
     else:
@@ -320,8 +319,11 @@ def _resynchronise(f: Row, span: Row, src: Array, at: int, out: Out) -> None:
 
 
 @inner
-def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, out: Out) -> None:
-    """Take one span (data, or a hole: all unknown). A tunnel or upgrade sets the link to UNKNOWN."""
+def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, out: Out) -> int:
+    """Take one span (data, or a hole: all unknown); return the known bytes taken.
+
+    A tunnel or an upgrade sets the link to the protocol that follows, UNKNOWN where that is not told.
+    """
     size = span["size"]
     if f["phase"] == LOST and size > 0:
         _resynchronise(f, span, src, at, out)
@@ -339,6 +341,7 @@ def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, out: O
         _unknown(f, carry, link, span, out)
     if f["phase"] == LENGTH or f["phase"] == UNTIL_CLOSE:
         _flush_piece(f, span, out)
+    return k
 
 
 @inner

@@ -37,6 +37,8 @@ _CONTENT_TYPE = _word(b"content-type:")
 _TRANSFER_ENCODING = _word(b"transfer-encoding:")
 _EVENT_STREAM = _word(b"text/event-stream")
 _CHUNKED = _word(b"chunked")
+_UPGRADE = _word(b"upgrade:")
+_H2C = _word(b"h2c")
 
 
 @inner
@@ -117,6 +119,7 @@ def start_line(f: Row, line: Array, n: int, whole: int) -> bool:
     """
     f["length"] = -1
     f["chunked"] = 0
+    f["upgrade"] = 0
     f["streaming"] = 0
     f["target_bytes"] = 0
     f["method"] = 0
@@ -200,6 +203,9 @@ def header(f: Row, line: Array, n: int, whole: int) -> None:
         for at in range(len(_TRANSFER_ENCODING), n):
             if _starts(line, at, n - at, _CHUNKED):
                 f["chunked"] = 1
+    elif c == 117 and whole == 1 and _starts(line, i64(0), n, _UPGRADE):
+        at = _value_at(line, len(_UPGRADE), n)
+        f["upgrade"] = 1 if _starts(line, at, n - at, _H2C) else 0
 
 
 @inner

@@ -1,5 +1,5 @@
 """Kernels of the parsers are compiled as everywhere: see core.jit."""
 
-from skewscope.core.jit import inner, njit
+from skewscope.core.jit import inlined, inner, njit
 
-__all__ = ["inner", "njit"]
+__all__ = ["inlined", "inner", "njit"]

@@ -1,6 +1,7 @@
-"""Ethernet, VLAN, IPv4, IPv6, TCP and UDP headers to the `packets` table, one Numba pass a batch.
+"""Frames to the `packets` table, one Numba pass a batch: link layers, tunnels, IP, TCP and UDP.
 
-Sources: IEEE 802.3 and 802.1Q, RFC 791, RFC 8200, RFC 9293 (options: RFC 7323, RFC 2018).
+Sources: RFC 9293 (TCP; options: RFC 7323, RFC 2018), RFC 768 (UDP); for the rest see `link`, `ip` and
+`tunnels`.
 """
 
 from __future__ import annotations
@@ -9,71 +10,85 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewscope.core.directory import Directory, Flow, address_text
-from skewscope.core.schemas import PACKETS, ROCE
+from skewscope.core.directory import Directory
+from skewscope.core.schemas import PACKETS
 from skewscope.core.tables import Array, Table
-from skewscope.wire.jit import inner, njit
+from skewscope.wire import roce
+from skewscope.wire.headers import (
+    CONTRADICT,
+    CUT,
+    ENCAPS,
+    FAULTS,
+    FIRST_FRAGMENT,
+    NOT_IP,
+    PROTO_GRH,
+    PROTO_LRH,
+    STATE,
+    begin,
+)
+from skewscope.wire.intern import Cache, Found, Names, cache_key, new_cache, place_of
+from skewscope.wire.jit import inlined, njit
+from skewscope.wire.layout import Row, Rows, i64
+from skewscope.wire.link import LINK_ETHERNET
+from skewscope.wire.load import Bytes, be16, be32, be64, bytes_of, frozen, prefetch, u8
+from skewscope.wire.tunnels import walk
 
-FAULTS = {
-    0: "parsed",
-    1: "frame cut before its headers end",
-    2: "lengths contradict",
-    3: "not IP",
-    4: "fragment",
-}
-"""Reason codes of the `fault` column. Such rows are kept and counted by size and time."""
+__all__ = ["ENCAPS", "FAULTS", "LINK_ETHERNET", "PROTO_GRH", "PROTO_LRH", "PacketParser", "Parsed"]
 
-ENCAPS = {1: "VLAN", 2: "QinQ", 4: "VXLAN", 8: "GENEVE", 16: "GRE", 32: "ERSPAN", 64: "IP in IP", 128: "MPLS"}
-"""Bits of the `encap` column; each may have been passed more than once."""
-
-LINK_ETHERNET = 1
-_EMPTY = np.uint64(0)
-
-
-@inner
-def _be16(buf: Array, at: int) -> int:
-    return int((np.int64(buf[at]) << 8) | np.int64(buf[at + 1]))
-
-
-@inner
-def _be32(buf: Array, at: int) -> int:
-    return (_be16(buf, at) << 16) | _be16(buf, at + 2)
-
-
-@inner
-def _be64(buf: Array, at: int) -> np.uint64:
-    return (np.uint64(_be32(buf, at)) << np.uint64(32)) | np.uint64(_be32(buf, at + 4))
+TCP, UDP = 6, 17
+_NOP_NOP_TIMES = 0x0101080A
+"""First word of the options of nearly all segments: NOP, NOP, timestamps of ten bytes (RFC 7323, A)."""
 
 
-@inner
-def _intern(hi: np.uint64, lo: np.uint64, keys: Array, ids: Array, used: Array) -> int:
-    """Return the id of a 128-bit key in an open-addressing table, adding it where new.
+class Columns(NamedTuple):
+    """The columns of a `packets` table that the kernel writes, each of shape (n,) and its final dtype."""
 
-    keys uint64 (capacity, 2), ids uint32 (capacity,) with 0 = free slot, used int64 (2,): ids given
-    out and the limit on them. Returns 0 when the table is full: such rows have no name.
-    """
-    mask = len(ids) - 1
-    h = (hi * np.uint64(0x9E3779B97F4A7C15)) ^ (lo * np.uint64(0xC2B2AE3D27D4EB4F))
-    h ^= h >> np.uint64(29)
-    slot = int(np.int64(h & np.uint64(mask)))
-    while ids[slot] != 0:
-        if keys[slot, 0] == hi and keys[slot, 1] == lo:
-            return int(np.int64(ids[slot]))
-        slot = (slot + 1) & mask
-    if used[0] >= used[1]:
-        return 0
-    used[0] += 1
-    ids[slot] = used[0]
-    keys[slot, 0] = hi
-    keys[slot, 1] = lo
-    return int(used[0])
+    flow: Array
+    way: Array
+    src: Array
+    dst: Array
+    sport: Array
+    dport: Array
+    proto: Array
+    wire_bytes: Array
+    payload_bytes: Array
+    captured_bytes: Array
+    payload_at: Array
+    seq: Array
+    ack: Array
+    flags: Array
+    window: Array
+    tsval: Array
+    tsecr: Array
+    ip_id: Array
+    ecn: Array
+    dscp: Array
+    sack_lo: Array
+    sack_hi: Array
+    mss: Array
+    wscale: Array
+    direction: Array
+    encap: Array
+    fault: Array
 
 
-@inner
-def _options(buf: Array, at: int, end: int, out: Array, i: int) -> None:
-    """Read the TCP options in [at, end) into row i of out: tsval, tsecr, sack lo, sack hi, mss, wscale+1."""
+_AHEAD = 8
+"""Packets ahead of the one being parsed whose bytes are asked for: with 27 columns being written, the
+processor's own prefetching loses sight of the frames."""
+
+_VERSION_AT = np.uint64(40)
+
+_DTYPES = {name: np.dtype(PACKETS.columns[name].dtype) for name in Columns._fields}
+_ZEROED = frozenset({"sack_lo", "sack_hi", "mss", "wscale", "direction", "encap", "fault"})
+"""Columns that are written only where they are not 0, which is seldom."""
+
+
+@inlined
+def _options(buf: Bytes, at: int, end: int, s: Row) -> None:
+    """Read the TCP options in [at, end)."""
+    s["tsval"], s["tsecr"], s["sack_lo"], s["sack_hi"], s["mss"], s["wscale"] = 0, 0, 0, 0, 0, 0
     while at < end:
-        kind = buf[at]
+        kind = u8(buf, at)
         if kind == 0:
             return
         if kind == 1:
@@ -81,220 +96,177 @@ def _options(buf: Array, at: int, end: int, out: Array, i: int) -> None:
             continue
         if at + 1 >= end:
             return
-        length = int(np.int64(buf[at + 1]))
+        length = u8(buf, at + 1)
         if length < 2 or at + length > end:
             return
         if kind == 8 and length == 10:
-            out[i, 0] = _be32(buf, at + 2)
-            out[i, 1] = _be32(buf, at + 6)
+            s["tsval"] = be32(buf, at + 2)
+            s["tsecr"] = be32(buf, at + 6)
         elif kind == 5 and length >= 10:
-            out[i, 2] = _be32(buf, at + 2)
-            out[i, 3] = _be32(buf, at + 6)
+            s["sack_lo"] = be32(buf, at + 2)
+            s["sack_hi"] = be32(buf, at + 6)
         elif kind == 2 and length == 4:
-            out[i, 4] = _be16(buf, at + 2)
+            s["mss"] = be16(buf, at + 2)
         elif kind == 3 and length == 3:
-            out[i, 5] = min(int(np.int64(buf[at + 2])), 14) + 1
+            s["wscale"] = min(u8(buf, at + 2), 14) + 1
         at += length
 
 
-# Columns of the work array of `parse_batch`, one row a packet.
-W_FAULT, W_SRC, W_DST, W_SPORT, W_DPORT, W_PROTO, W_PAYLOAD, W_CAPTURED, W_AT = range(9)
-W_SEQ, W_ACK, W_FLAGS, W_WINDOW, W_IPID, W_TOS, W_FLOW, W_WAY, W_COLUMNS = range(9, 18)
+@inlined
+def _read_options(data: Bytes, at: int, stop: int, end: int, s: Row) -> tuple[int, int, bool]:
+    """Return both timestamps of the TCP options in [at, stop), and whether s has others."""
+    if at + 12 == stop <= end and be32(data, at) == _NOP_NOP_TIMES:
+        return be32(data, at + 4), be32(data, at + 8), False
+    _options(data, at, min(stop, end), s)
+    return s["tsval"], s["tsecr"], True
 
 
-@inner
-def _ip_header(buf: Array, at: int, end: int, w: Array, i: int, addr: Array) -> tuple[int, int]:
-    """Parse the IP header at `at`; returns (offset of the transport header, end of the IP payload).
+@inlined
+def _transport(
+    data: Bytes, proto: int, at: int, end: int, stop: int, fault: int
+) -> tuple[int, int, int, int, int, int, int]:
+    """Read TCP or UDP at `at`; `end` bounds the captured bytes, `stop` the IP payload.
 
-    A returned offset of 0 means that w[i, W_FAULT] says why there is none. addr uint64 (4,): source
-    and destination as two 64-bit halves each.
+    Returns (fault, kind as in `cache_key`, ports, seq, ack, the word of length, flags and window, offset
+    of the payload or -1).
     """
-    if end - at < 20:
-        w[i, W_FAULT] = 1
-        return 0, 0
-    version = buf[at] >> 4
-    if version == 4:
-        head = int(np.int64(buf[at] & 15)) * 4
-        total = _be16(buf, at + 2)
-        if total == 0:  # segmentation offload on the capturing host: the frame's length counts
-            total = 0x7FFFFFFF
-        if head < 20 or total < head:
-            w[i, W_FAULT] = 2
-            return 0, 0
-        w[i, W_TOS] = buf[at + 1]
-        w[i, W_IPID] = _be16(buf, at + 4)
-        w[i, W_PROTO] = buf[at + 9]
-        addr[0] = 0
-        addr[1] = np.uint64(0xFFFF00000000) | np.uint64(_be32(buf, at + 12))
-        addr[2] = 0
-        addr[3] = np.uint64(0xFFFF00000000) | np.uint64(_be32(buf, at + 16))
-        if _be16(buf, at + 6) & 0x3FFF:
-            w[i, W_FAULT] = 4
-            return 0, at + total
-        return at + head, at + total
-    if version != 6:
-        w[i, W_FAULT] = 3
-        return 0, 0
-    if end - at < 40:
-        w[i, W_FAULT] = 1
-        return 0, 0
-    for k in range(4):
-        addr[k] = _be64(buf, at + 8 + 8 * k)
-    w[i, W_TOS] = (_be16(buf, at) >> 4) & 0xFF
-    size = _be16(buf, at + 4)
-    stop = at + 40 + (size if size else 0x7FFFFFFF)  # 0: offload, as above, or a jumbogram
-    nxt = buf[at + 6]
-    at += 40
-    for _ in range(8):  # a chain longer than eight extension headers is hostile
-        if nxt != 0 and nxt != 43 and nxt != 60:
-            break
+    if at < 0 or (proto != TCP and proto != UDP) or (fault != 0 and fault != FIRST_FRAGMENT):
+        outside_ip = fault == NOT_IP and proto in (PROTO_LRH, PROTO_GRH)
+        return fault, 0, 0, 0, 0, 0, at if outside_ip else -1
+    if at + 4 > end:
+        return CUT, 0, 0, 0, 0, 0, -1
+    ports = be32(data, at)
+    if proto == UDP:
         if at + 8 > end:
-            w[i, W_FAULT] = 1
-            return 0, stop
-        nxt = buf[at]
-        at += 8 + int(np.int64(buf[at + 1])) * 8
-    w[i, W_PROTO] = nxt
-    if nxt == 44:
-        w[i, W_FAULT] = 4
-        return 0, stop
-    return at, stop
+            return CUT, UDP, ports, 0, 0, 0, -1
+        if at + 8 > stop:
+            return CONTRADICT, UDP, ports, 0, 0, 0, -1
+        return fault, UDP, ports, 0, 0, 0, at + 8
+    if at + 20 > end:
+        return CUT, TCP, ports, 0, 0, 0, -1
+    seq, ack, rest = be32(data, at + 4), be32(data, at + 8), be32(data, at + 12)
+    head = (rest >> 28) * 4
+    if head < 20 or at + head > stop:
+        return CONTRADICT, TCP, ports, seq, ack, rest, -1
+    return fault, TCP, ports, seq, ack, rest, at + head
 
 
-@inner
-def _transport(buf: Array, at: int, end: int, stop: int, w: Array, i: int, opt: Array) -> None:
-    """Parse TCP or UDP at `at`; `end` bounds the captured bytes, `stop` the IP payload."""
-    proto = w[i, W_PROTO]
-    if proto != 6 and proto != 17:
-        return
-    need = 20 if proto == 6 else 8
-    if at + need > end:
-        w[i, W_FAULT] = 1
-        if at + 4 <= end:
-            w[i, W_SPORT] = _be16(buf, at)
-            w[i, W_DPORT] = _be16(buf, at + 2)
-        return
-    w[i, W_SPORT] = _be16(buf, at)
-    w[i, W_DPORT] = _be16(buf, at + 2)
-    head = 8
-    if proto == 6:
-        head = int(np.int64(buf[at + 12] >> 4)) * 4
-        w[i, W_SEQ] = _be32(buf, at + 4)
-        w[i, W_ACK] = _be32(buf, at + 8)
-        w[i, W_FLAGS] = buf[at + 13]
-        w[i, W_WINDOW] = _be16(buf, at + 14)
-        if head < 20 or at + head > stop:
-            w[i, W_FAULT] = 2
-            return
-        _options(buf, at + 20, min(at + head, end), opt, i)
-    elif at + head > stop:
-        w[i, W_FAULT] = 2
-        return
-    w[i, W_PAYLOAD] = max(0, stop - at - head)
-    w[i, W_AT] = at + head
-    w[i, W_CAPTURED] = max(0, min(end, stop) - at - head)
+@inlined
+def _is(entry: Row, more: Row, word: np.uint64, key: np.uint64, data: Bytes, ip: int) -> bool:
+    """Tell whether a place in the cache holds the connection whose IP header is at `ip`."""
+    if entry["word"] != word or entry["key"] != key:
+        return False
+    return bool(
+        key >> _VERSION_AT == np.uint64(4)
+        or (
+            more["src_low"] == be64(data, ip + 16)
+            and more["dst_high"] == be64(data, ip + 24)
+            and more["dst_low"] == be64(data, ip + 32)
+        )
+    )
+
+
+class Records(NamedTuple):
+    """Records of a batch: offsets, captured and wire lengths int64 (n,), link types uint16 (n,) or (0,)."""
+
+    at: Array
+    captured: Array
+    wire: Array
+    links: Array
+
+
+@inlined
+def _found(
+    data: Bytes, pos: int, end: int, wire: int, link: int, s: Row
+) -> tuple[bool, int, int, int, int, int, int, int, int]:
+    """Find the innermost headers of the frame at `pos`.
+
+    Returns (whether s was not used, fault, proto, ip, transport, tos, ident, end, stop), as in STATE.
+    """
+    # Ethernet, IPv4 without options, TCP, no fragment: the traffic that has to be fast.
+    if link == LINK_ETHERNET and pos >= 0 and pos + 54 <= end:
+        first, second = be32(data, pos + 12), be32(data, pos + 16)
+        total = second >> 16
+        if first >> 8 == 0x080045 and total >= 40 and be32(data, pos + 20) & 0x3FFF00FF == TCP:
+            stop = pos + min(14 + total, wire)
+            return True, 0, TCP, pos + 14, pos + 34, first & 0xFF, second & 0xFFFF, end, stop
+    begin(s, pos, end, wire)
+    if 0 <= pos <= end:
+        walk(data, link, s)
+    else:
+        s["fault"] = CUT
+    stop = min(s["stop"], s["limit"])
+    return False, s["fault"], s["proto"], s["ip"], s["transport"], s["tos"], s["ident"], s["end"], stop
 
 
 @njit
-def parse_batch(
-    buf: Array,
-    at: Array,
-    captured: Array,
-    wire: Array,
-    w: Array,
-    opt: Array,
-    akeys: Array,
-    aids: Array,
-    aused: Array,
-    fkeys: Array,
-    fids: Array,
-    fused: Array,
-) -> None:
-    """Parse Ethernet frames to the work arrays w int64 (n, W_COLUMNS) and opt int64 (n, 6)."""
-    addr = np.zeros(4, dtype=np.uint64)
+def parse_frames(
+    buf: Array, records: Records, link: int, c: Columns, cache: Cache, missed: Array, state: Rows
+) -> int:
+    """Parse a batch; returns the number of rows in `missed` (see `name_rows`) that are yet to be named.
+
+    Without link types for each record all have the type `link`. state: one STATE record. Nothing outside
+    buf is read, whatever the offsets say.
+    """
+    data, s = bytes_of(buf), state[0]
+    at, captured, wire, links = records
+    hot, six = cache
+    # Taken out of the tuple within the loop, each would be counted anew for every packet.
+    (
+        flow_, way_, src_, dst_, sport_, dport_, proto_, wire_bytes_, payload_bytes_, captured_bytes_,
+        payload_at_, seq_, ack_, flags_, window_, tsval_, tsecr_, ip_id_, ecn_, dscp_, sack_lo_, sack_hi_,
+        mss_, wscale_, direction_, encap_, fault_,
+    ) = c  # fmt: skip
+    count = 0
     for i in range(len(at)):
-        w[i, W_AT] = -1
-        pos = at[i]
-        end = pos + captured[i]
-        if captured[i] < 14:
-            w[i, W_FAULT] = 1
+        prefetch(data, at[min(i + _AHEAD, len(at) - 1)])
+        if len(links):
+            link = i64(links[i])
+        plain, fault, proto, ip, transport, tos, ident, end, stop = _found(
+            data, at[i], min(at[i] + captured[i], len(buf)), wire[i], link, s
+        )
+        if not plain:
+            encap_[i], direction_[i], wire_bytes_[i] = s["encap"], s["direction"], s["wire"]
+        fault, kind, ports, seq, ack, rest, payload_at = _transport(data, proto, transport, end, stop, fault)
+        if fault:
+            fault_[i] = fault
+        proto_[i], ecn_[i], dscp_[i], ip_id_[i] = proto, tos & 3, tos >> 2, ident
+        sport_[i], dport_[i] = ports >> 16, ports & 0xFFFF
+        seq_[i], ack_[i], flags_[i], window_[i] = seq, ack, (rest >> 16) & 0xFF, rest & 0xFFFF
+        payload_at_[i] = payload_at
+        payload_bytes_[i] = max(0, stop - payload_at) if payload_at >= 0 else 0
+        captured_bytes_[i] = max(0, min(end, stop) - payload_at) if payload_at >= 0 else 0
+        tsval, tsecr, more = 0, 0, False
+        if kind == TCP and payload_at > transport + 20:
+            tsval, tsecr, more = _read_options(data, transport + 20, payload_at, end, s)
+        tsval_[i], tsecr_[i] = tsval, tsecr
+        if more:
+            sack_lo_[i], sack_hi_[i], mss_[i], wscale_[i] = s["sack_lo"], s["sack_hi"], s["mss"], s["wscale"]
+        if ip < 0:
+            src_[i], dst_[i], flow_[i], way_[i] = 0, 0, 0, 0
             continue
-        kind = _be16(buf, pos + 12)
-        pos += 14
-        for _ in range(2):  # 802.1Q and 802.1ad tags
-            if (kind == 0x8100 or kind == 0x88A8) and pos + 4 <= end:
-                kind = _be16(buf, pos + 2)
-                pos += 4
-        if kind != 0x0800 and kind != 0x86DD:
-            tagged = kind == 0x8100 or kind == 0x88A8
-            w[i, W_FAULT] = 1 if tagged and pos + 4 > end else 3
-            continue
-        frame_end = at[i] + wire[i]
-        pos, stop = _ip_header(buf, pos, end, w, i, addr)
-        if w[i, W_FAULT] == 0 or w[i, W_FAULT] == 4:
-            w[i, W_SRC] = _intern(addr[0], addr[1], akeys, aids, aused)
-            w[i, W_DST] = _intern(addr[2], addr[3], akeys, aids, aused)
-        if pos == 0:
-            continue
-        _transport(buf, pos, end, min(stop, frame_end), w, i, opt)
-        named = w[i, W_SRC] > 0 and w[i, W_DST] > 0
-        if named and (w[i, W_PROTO] == 6 or w[i, W_PROTO] == 17):
-            one = (np.uint64(w[i, W_SRC]) << np.uint64(16)) | np.uint64(w[i, W_SPORT])
-            two = (np.uint64(w[i, W_DST]) << np.uint64(16)) | np.uint64(w[i, W_DPORT])
-            proto = np.uint64(w[i, W_PROTO]) << np.uint64(56)
-            if one <= two:
-                w[i, W_FLOW] = _intern(one | proto, two, fkeys, fids, fused)
-            else:
-                w[i, W_FLOW] = _intern(two | proto, one, fkeys, fids, fused)
-                w[i, W_WAY] = 1
+        version = u8(data, ip) >> 4
+        key = cache_key(version, kind, ports)
+        word = be64(data, ip + 12) if version == 4 else be64(data, ip + 8)
+        place = place_of(word, key)
+        if not _is(hot[place], six[place], word, key, data, ip):
+            place ^= 1
+        entry = hot[place]
+        src_[i], dst_[i], flow_[i], way_[i] = entry["src"], entry["dst"], entry["flow"], entry["way"]
+        if not _is(entry, six[place], word, key, data, ip):  # `name_rows` writes the right ids
+            missed[count, 0], missed[count, 1], missed[count, 2] = i, ip, kind
+            count += 1
+    return count
 
 
-class _Interner:
-    """An open-addressing table that grows by doubling, capped in size."""
+def _keep_freed_memory() -> None:
+    """Let the C library keep the memory of freed columns for the next batch.
 
-    def __init__(self, limit: int) -> None:
-        self.keys = np.zeros((1 << 12, 2), dtype=np.uint64)
-        self.ids = np.zeros(1 << 12, dtype=np.uint32)
-        self.used = np.array([0, limit], dtype=np.int64)
-
-    def reserve(self, extra: int) -> None:
-        """Make room for `extra` new keys at a load factor of at most one half."""
-        need = 2 * (min(int(self.used[0]) + extra, int(self.used[1])) + 1)
-        size = len(self.ids)
-        if need <= size:
-            return
-        while size < need:
-            size *= 2
-        keys, ids = self.keys, self.ids
-        self.keys = np.zeros((size, 2), dtype=np.uint64)
-        self.ids = np.zeros(size, dtype=np.uint32)
-        with np.errstate(over="ignore"):
-            _rehash(keys, ids, self.keys, self.ids)
-
-    def key_of(self, first: int) -> Array:
-        """Return the keys with ids above `first`, in id order, uint64 (new, 2)."""
-        new = np.flatnonzero(self.ids > first)
-        order = np.argsort(self.ids[new])
-        return self.keys[new[order]]
-
-
-@njit
-def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
-    mask = len(new_ids) - 1
-    for k in range(len(ids)):
-        if ids[k] == 0:
-            continue
-        h = (keys[k, 0] * np.uint64(0x9E3779B97F4A7C15)) ^ (keys[k, 1] * np.uint64(0xC2B2AE3D27D4EB4F))
-        h ^= h >> np.uint64(29)
-        slot = np.int64(h & np.uint64(mask))
-        while new_ids[slot] != 0:
-            slot = (slot + 1) & mask
-        new_ids[slot] = ids[k]
-        new_keys[slot, 0] = keys[k, 0]
-        new_keys[slot, 1] = keys[k, 1]
-
-
-MAX_ADDRESSES = 1 << 20
-MAX_FLOWS = 1 << 21
+    At first glibc returns all that is freed in pieces of 128 KiB or more to the kernel, and a page fault
+    for each 4 KiB of new columns costs as much as the parsing. Freeing one large piece raises both of its
+    thresholds for good (mallopt(3), M_MMAP_THRESHOLD). Nothing is written there, so no memory is taken.
+    """
+    np.empty((32 << 20) - 8192, dtype=np.uint8)
 
 
 class Parsed(NamedTuple):
@@ -305,14 +277,27 @@ class Parsed(NamedTuple):
 
 
 class PacketParser:
-    """Frames to `packets` tables; ids are shared by all taps of a run through one Directory."""
+    """Frames to `packets` tables; ids are shared by all taps of a run through one Directory.
 
-    def __init__(self, directory: Directory) -> None:
+    A parser belongs to one thread at a time; `twin` makes one for another thread.
+    """
+
+    def __init__(self, directory: Directory, names: Names | None = None) -> None:
         self.directory = directory
-        self._addresses = _Interner(MAX_ADDRESSES)
-        self._flows = _Interner(MAX_FLOWS)
-        self.nameless_rows = 0
+        self.names = names or Names(directory)
+        self._cache = new_cache()
+        self._missed = np.empty((0, 3), dtype=np.int64)
+        self._state = np.zeros(1, dtype=STATE)
+        _keep_freed_memory()
+
+    def twin(self) -> PacketParser:
+        """Return a parser for another thread that gives the same ids."""
+        return type(self)(self.directory, self.names)
+
+    @property
+    def nameless_rows(self) -> int:
         """Rows beyond the limits on addresses and flows: counted, parsed, not followed."""
+        return self.names.nameless_rows
 
     def parse(
         self,
@@ -332,60 +317,27 @@ class PacketParser:
         `buf`, and the `roce` rows of those frames that carry InfiniBand transport headers.
         """
         n = len(ts)
-        w = np.zeros((n, W_COLUMNS), dtype=np.int64)
-        opt = np.zeros((n, 6), dtype=np.int64)
-        a, f = self._addresses, self._flows
-        a.reserve(2 * n)
-        f.reserve(n)
-        known_a, known_f = int(a.used[0]), int(f.used[0])
+        if n > len(self._missed):
+            self._missed = np.empty((n, 3), dtype=np.int64)
+        link = links if isinstance(links, int) else 0
+        each = np.zeros(0, np.uint16) if isinstance(links, int) else np.ascontiguousarray(links, np.uint16)
+        made = {"wire_bytes": wire.astype(np.uint32)}
+        for name, dtype in _DTYPES.items():
+            if name not in made:
+                made[name] = (np.zeros if name in _ZEROED else np.empty)(n, dtype)
+        c = Columns(**made)
+        data = frozen(buf)
+        numbers = [np.ascontiguousarray(a, np.int64) for a in (at, captured, wire)]
+        records = Records(numbers[0], numbers[1], numbers[2], each)
         with np.errstate(over="ignore"):  # the hashes wrap; only uncompiled code would say so
-            parse_batch(buf, at, captured, wire, w, opt, a.keys, a.ids, a.used, f.keys, f.ids, f.used)
-        if a.used[0] > known_a:
-            self.directory.addresses += [address_text(int(h), int(lo)) for h, lo in a.key_of(known_a)]
-        if f.used[0] > known_f:
-            self.directory.flows += [_flow(int(x), int(y)) for x, y in f.key_of(known_f)]
-        self.nameless_rows += int(np.count_nonzero((w[:, W_FLOW] == 0) & (w[:, W_SPORT] > 0)))
-        return Parsed(self._table(w, opt, ts, wire, tap, frame), ROCE.empty())
-
-    @staticmethod
-    def _table(w: Array, opt: Array, ts: Array, wire: Array, tap: int, frame: int) -> Table:
-        n = len(ts)
-        return Table(
-            PACKETS,
-            {
-                "ts_ns": ts,
-                "tap": np.full(n, tap, dtype=np.uint16),
-                "frame": np.arange(frame, frame + n, dtype=np.uint64),
-                "flow": w[:, W_FLOW],
-                "way": w[:, W_WAY],
-                "src": w[:, W_SRC],
-                "dst": w[:, W_DST],
-                "sport": w[:, W_SPORT],
-                "dport": w[:, W_DPORT],
-                "proto": w[:, W_PROTO],
-                "wire_bytes": wire,
-                "payload_bytes": w[:, W_PAYLOAD],
-                "captured_bytes": w[:, W_CAPTURED],
-                "payload_at": w[:, W_AT],
-                "seq": w[:, W_SEQ],
-                "ack": w[:, W_ACK],
-                "flags": w[:, W_FLAGS],
-                "window": w[:, W_WINDOW],
-                "sack_lo": opt[:, 2],
-                "sack_hi": opt[:, 3],
-                "tsval": opt[:, 0],
-                "tsecr": opt[:, 1],
-                "mss": opt[:, 4],
-                "wscale": opt[:, 5],
-                "ip_id": w[:, W_IPID],
-                "ecn": w[:, W_TOS] & 3,
-                "dscp": w[:, W_TOS] >> 2,
-                "fault": w[:, W_FAULT],
-            },
-        )
-
-
-def _flow(one: int, two: int) -> Flow:
-    proto = one >> 56
-    one &= (1 << 56) - 1
-    return Flow(one >> 16, one & 0xFFFF, two >> 16, two & 0xFFFF, proto)
+            count = parse_frames(data, records, link, c, self._cache, self._missed, self._state)
+        if count:
+            found = Found(c.src, c.dst, c.flow, c.way, c.sport, c.dport)
+            self.names.name(data, self._missed, count, found, self._cache)
+        made |= {
+            "ts_ns": ts,
+            "tap": np.full(n, tap, dtype=np.uint16),
+            "frame": np.arange(frame, frame + n, dtype=np.uint64),
+        }
+        packets = Table(PACKETS, made)
+        return Parsed(packets, roce.parse(data, packets, self.names.address_ids))

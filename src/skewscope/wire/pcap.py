@@ -1,7 +1,7 @@
-"""Classic pcap: file header and record headers. Sans-IO: bytes in, record offsets out.
+"""Classic pcap: file header and record headers. Sans-IO: bytes in, record columns out.
 
 Format: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html. Both byte orders, micro- and
-nanosecond magic numbers.
+nanosecond magic numbers, and the "modified" variant with longer record headers.
 """
 
 from __future__ import annotations
@@ -12,47 +12,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from skewscope.core.tables import Array
+from skewscope.wire.formats import MAX_CAPTURED, PCAP_MAGICS, link_type
 from skewscope.wire.jit import inner, njit
+from skewscope.wire.records import Interface, Rows, Walk
 
 HEADER_BYTES = 24
-RECORD_BYTES = 16
-MAX_CAPTURED = 262_144
-"""Longest record that libpcap itself accepts (MAXIMUM_SNAPLEN): longer is damage, not data."""
-
-_MAGIC = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1_000),
-    b"\xa1\xb2\xc3\xd4": (">", 1_000),
-    b"\x4d\x3c\xb2\xa1": ("<", 1),
-    b"\xa1\xb2\x3c\x4d": (">", 1),
-}
 
 
 @dataclass(frozen=True)
 class PcapHeader:
-    """What the file header says: byte order, nanoseconds per fraction unit, snap length, link type."""
+    """What the file header says; `record_bytes` is the length of each record's own header."""
 
     big_endian: bool
     unit_ns: int
+    record_bytes: int
     snap_length: int
     link_type: int
 
 
-def has_magic(data: bytes) -> bool:
-    """Return whether these bytes begin like a classic pcap file."""
-    return data[:4] in _MAGIC
-
-
 def parse_header(data: bytes) -> PcapHeader | None:
     """Return the header of a classic pcap file, or None where these bytes are none."""
-    if len(data) < HEADER_BYTES or data[:4] not in _MAGIC:
+    if len(data) < HEADER_BYTES or data[:4] not in PCAP_MAGICS:
         return None
-    order, unit = _MAGIC[data[:4]]
-    snap, link = struct.unpack(order + "16xII", data[:HEADER_BYTES])
-    return PcapHeader(order == ">", unit, snap, link & 0x0FFFFFFF)
+    variant = PCAP_MAGICS[data[:4]]
+    snap, link = struct.unpack(variant.order + "16xII", data[:HEADER_BYTES])
+    return PcapHeader(variant.order == ">", variant.unit_ns, variant.record_bytes, snap, link_type(link))
 
 
 @inner
-def _u32(buf: Array, at: int, big: bool) -> int:
+def u32(buf: Array, at: int, big: bool) -> int:
+    """Return the 32-bit unsigned integer at an offset."""
     b0, b1, b2, b3 = np.int64(buf[at]), np.int64(buf[at + 1]), np.int64(buf[at + 2]), np.int64(buf[at + 3])
     if big:
         return int((b0 << 24) | (b1 << 16) | (b2 << 8) | b3)
@@ -61,26 +50,67 @@ def _u32(buf: Array, at: int, big: bool) -> int:
 
 @njit
 def walk_records(
-    buf: Array, big: bool, unit_ns: int, ts: Array, at: Array, captured: Array, wire: Array
+    buf: Array,
+    start: int,
+    big: bool,
+    unit_ns: int,
+    record_bytes: int,
+    ts: Array,
+    at: Array,
+    captured: Array,
+    wire: Array,
 ) -> tuple[int, int, int]:
-    """Fill the record columns from a buffer that starts at a record header.
+    """Fill the record columns from a buffer with a record header at `start`.
 
-    Returns (records, bytes consumed, damage): damage is 1 where a record's length is impossible,
-    and then nothing behind it can be trusted.
+    Returns (records, offset behind the last whole record, damage): damage is 1 where a record's
+    length is impossible, and then nothing behind it can be trusted.
     """
     size = len(buf)
-    pos = 0
+    pos = start
     n = 0
-    while n < len(ts) and pos + 16 <= size:
-        length = _u32(buf, pos + 8, big)
+    while n < len(ts) and pos + record_bytes <= size:
+        length = u32(buf, pos + 8, big)
         if length > MAX_CAPTURED:
             return n, pos, 1
-        if pos + 16 + length > size:
+        if pos + record_bytes + length > size:
             break
-        ts[n] = _u32(buf, pos, big) * 1_000_000_000 + _u32(buf, pos + 4, big) * unit_ns
-        at[n] = pos + 16
+        ts[n] = u32(buf, pos, big) * 1_000_000_000 + u32(buf, pos + 4, big) * unit_ns
+        at[n] = pos + record_bytes
         captured[n] = length
-        wire[n] = _u32(buf, pos + 12, big)
-        pos += 16 + length
+        wire[n] = u32(buf, pos + 12, big)
+        pos += record_bytes + length
         n += 1
     return n, pos, 0
+
+
+class PcapReader:
+    """Reads the records behind a file header: `records.Reader` for classic pcap."""
+
+    kind = "pcap"
+
+    def __init__(self, header: PcapHeader) -> None:
+        self.header = header
+        self.interfaces = [Interface(0, "", header.link_type, header.snap_length)]
+        self._frames = 0
+
+    def walk(self, buf: Array, start: int, rows: Rows, limit: int) -> Walk:
+        """Fill at most `limit` rows from the buffer."""
+        h, columns = self.header, (rows.ts, rows.at, rows.captured, rows.wire)
+        n, end, damage = walk_records(
+            buf, start, h.big_endian, h.unit_ns, h.record_bytes, *(c[:limit] for c in columns)
+        )
+        rows.frame[:n] = np.arange(self._frames + 1, self._frames + n + 1)
+        self._frames += n
+        return Walk(n, end, 0, f"record {self._frames + 1} has an impossible length" if damage else "")
+
+    def save(self) -> int:
+        """Return the number of frames so far, which is all the state there is."""
+        return self._frames
+
+    def restore(self, state: int) -> None:
+        """Go back to a saved state."""
+        self._frames = state
+
+    def notes(self) -> list[str]:
+        """Return nothing: a classic pcap file says nothing about itself."""
+        return []

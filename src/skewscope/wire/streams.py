@@ -16,6 +16,7 @@ from skewscope.core.schemas import HOLES, HTTP, MESSAGES, RECORDS
 from skewscope.core.tables import Array, Schema, Table
 from skewscope.wire import framing, layout, tcp
 from skewscope.wire.held import HELD_COST, stow
+from skewscope.wire.http2_heads import HeadReader
 from skewscope.wire.layout import Batch, Framing, Out, Tcp
 from skewscope.wire.spans import held_spare, span_spare
 
@@ -43,6 +44,8 @@ class Limits:
     """How long a gap is awaited without a word from the other side."""
     idle_ns: int = 600_000_000_000
     """How long a silent connection keeps its place when another one needs one."""
+    h2_streams: int = 1 << 18
+    """HTTP/2 streams with event counts at a time, each direction counts; further ones make rows without."""
 
 
 class StreamFramer:
@@ -73,10 +76,12 @@ class StreamFramer:
             links=np.zeros(0, layout.LINK),
             framers=np.zeros(0, layout.FRAMER),
             carry=np.zeros((0, layout.CARRY), np.uint8),
+            h2=np.zeros(1, layout.H2STREAM),
             protocols=np.zeros(1, np.uint8),
         )
         self._arena = _frozen(np.zeros(0, np.uint8))
         self._out = layout.new_out(_ROWS)
+        self._heads = HeadReader()
         self._last_ts = 0
 
     def feed(self, packets: Table, buffer: npt.NDArray[np.uint8]) -> dict[str, Table]:
@@ -113,7 +118,7 @@ class StreamFramer:
         return {name: Table.concat(TABLES[name], rows) for name, rows in parts.items()}
 
     def protocols(self) -> dict[int, str]:
-        """Return what each flow id spoke, as far as its content told: gloo, http1, tls or opaque."""
+        """Return what each flow id spoke, as far as its content told: a name of layout.PROTOCOLS."""
         seen = self._framing.protocols
         return {int(k): layout.PROTOCOLS[int(seen[k])] for k in np.flatnonzero(seen)}
 
@@ -163,11 +168,46 @@ class StreamFramer:
         done = 0
         while done < count:
             done = int(framing.frame(t.spans, done, count, raw, self._arena, self._framing, self._out))
-            _drain(self._out, self._directory, parts)
+            self._collect(raw)
+            if self._out.cells[layout.PAUSED]:
+                self._decode(parts)
+            else:
+                _drain(self._out, self._directory, parts)
         holes = spans[spans["kind"] == layout.HOLE]
         if len(holes):
             parts["holes"].append(_holes(holes))
         t.cells[layout.SPANS] = 0
+
+    def _collect(self, raw: Array) -> None:
+        """Keep the pieces of header blocks found in the spans just framed."""
+        pieces = self._out.pieces[: self._out.cells[layout.PIECES]]
+        for stream, at, size, first in pieces.tolist():
+            source, start = (raw, at) if at >= 0 else (self._arena, -2 - at)
+            self._heads.add(stream, source[start : start + size].tobytes(), first == 1)
+        self._out.cells[layout.PIECES] = 0
+
+    def _decode(self, parts: dict[str, list[Table]]) -> None:
+        """Decode the header block at which framing stopped and leave its fields in the framer row."""
+        out, fr = self._out, self._framing
+        c = out.cells
+        if len(out.http) - c[layout.HTTP_ROWS] < 2 or len(out.text) - c[layout.TEXT_BYTES] < layout.CARRY:
+            paused = c[layout.PAUSED]
+            _drain(out, self._directory, parts)
+            c[layout.PAUSED] = paused
+        if fr.h2["next"][0] == 0 and len(fr.h2) <= self._limits.h2_streams:
+            self._framing = fr = fr._replace(h2=_grow_h2(fr.h2, self._limits.h2_streams))
+        stream = int(c[layout.PAUSED]) - 1
+        f = fr.framers[stream]
+        head = self._heads.read(stream, int(f["tables"]), int(f["block_bytes"]), bool(f["block_cut"]))
+        f["head"], f["status"], f["method"] = head.kind, head.status, head.method
+        f["streaming"], f["length"], f["content"] = head.streaming, head.length, head.content
+        f["end_status"], f["target_bytes"] = head.end_status, len(head.path)
+        if head.path:
+            at, cut = int(c[layout.TEXT_BYTES]), int(c[layout.TEXT_CUTS])
+            out.text[at : at + len(head.path)] = np.frombuffer(head.path, np.uint8)
+            out.cuts[cut] = at, at + len(head.path)
+            c[layout.TEXT_BYTES], c[layout.TEXT_CUTS] = at + len(head.path), cut + 1
+            f["target"] = cut + 1
 
     def _stow(self, raw: Array) -> None:
         """Keep the bytes of the segments still held; the batch buffer belongs to the caller."""
@@ -179,6 +219,12 @@ class StreamFramer:
         if t.cells[layout.LIVE]:
             stow(t, raw, self._arena, target)
         self._arena = _frozen(target)
+
+
+def merged(tables: dict[str, Table], more: dict[str, Table]) -> dict[str, Table]:
+    """Return `tables` with the rows of `more` behind those of the same name."""
+    both = {n: Table.concat(t.schema, [tables[n], t]) for n, t in more.items() if n in tables}
+    return {**tables, **more, **both}
 
 
 def _frozen(values: Array) -> Array:
@@ -218,6 +264,17 @@ def _grow_slots(t: Tcp, fr: Framing, size: int) -> tuple[Tcp, Framing]:
     carry = np.zeros((2 * size, layout.CARRY), np.uint8)
     carry[: 2 * have] = fr.carry
     return t._replace(slots=slots, streams=streams), fr._replace(links=links, framers=framers, carry=carry)
+
+
+def _grow_h2(h2: Array, limit: int) -> Array:
+    """Return the pool of HTTP/2 streams with more free rows; it must have none. Row 0 stays the anchor."""
+    have = len(h2)
+    size = min(max(2 * have, _FIRST_SLOTS), limit + 1)
+    more = np.zeros(size, layout.H2STREAM)
+    more[:have] = h2
+    more["next"][have : size - 1] = np.arange(have + 1, size)
+    more["next"][0] = have if size > have else 0
+    return more
 
 
 def _table(schema: Schema, rows: Array) -> Table:

@@ -19,7 +19,7 @@ def test_two_sets(fake_pipeline, capture):
     other.write_bytes(capture.read_bytes())
     seen = []
 
-    def run(paths, progress=None, stop=None):
+    def run(paths, progress=None, stop=None, first=None):
         seen.append([p.name for p in paths])
         return example_report.straggler()
 

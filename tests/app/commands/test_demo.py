@@ -18,7 +18,7 @@ def shelf(tmp_path: Path, monkeypatch, fake_pipeline) -> Path:
     (tmp_path / "shelf" / "empty").mkdir()
     monkeypatch.setattr(demo, "RECORDINGS", tmp_path / "shelf")
     monkeypatch.chdir(tmp_path)
-    fake_pipeline(lambda paths, progress=None, stop=None: example_report.straggler())
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
     return tmp_path
 
 

@@ -17,14 +17,14 @@ def _run(*arguments):
 
 
 def test_ok_with_and_without_incidents(fake_pipeline, capture):
-    fake_pipeline(lambda paths, progress=None, stop=None: example_report.straggler())
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
     assert _run("diagnose", capture).exit_code == 0
-    fake_pipeline(lambda paths, progress=None, stop=None: example_report.healthy())
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.healthy())
     assert _run("diagnose", capture).exit_code == 0
 
 
 def test_a_missing_path_beside_a_good_one_is_status_1(fake_pipeline, capture):
-    fake_pipeline(lambda paths, progress=None, stop=None: example_report.straggler())
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: example_report.straggler())
     result = _run("diagnose", capture, "missing.pcap")
     assert result.exit_code == 1
     assert result.stderr == "skewscope: missing.pcap: no such file or folder\n"
@@ -34,7 +34,7 @@ def test_a_missing_path_beside_a_good_one_is_status_1(fake_pipeline, capture):
 def test_an_unreadable_file_beside_a_good_one_is_status_1(fake_pipeline, capture):
     report = example_report.straggler()
     report.inputs.append(Input("bad.pcap", "unreadable", notes=["not a capture"]))
-    fake_pipeline(lambda paths, progress=None, stop=None: report)
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: report)
     result = _run("diagnose", capture, capture)
     assert result.exit_code == 1
     assert result.stderr == "skewscope: bad.pcap: not a capture\n"
@@ -44,7 +44,7 @@ def test_nothing_readable_is_status_3(fake_pipeline, capture):
     assert _run("diagnose", "missing.pcap").exit_code == 3
     report = example_report.healthy()
     report.inputs = [Input("bad.pcap", "unreadable")]
-    fake_pipeline(lambda paths, progress=None, stop=None: report)
+    fake_pipeline(lambda paths, progress=None, stop=None, first=None: report)
     result = _run("diagnose", capture)
     assert result.exit_code == 3
     assert result.stderr.startswith("skewscope: bad.pcap: not a capture that")
@@ -52,7 +52,7 @@ def test_nothing_readable_is_status_3(fake_pipeline, capture):
 
 
 def test_an_interrupt_gives_the_partial_report(fake_pipeline, capture):
-    def run(paths, progress=None, stop=None):
+    def run(paths, progress=None, stop=None, first=None):
         assert not stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert stop()

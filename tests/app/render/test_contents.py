@@ -29,6 +29,17 @@ def test_all_parts(straggler):
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_protocols_are_summed_over_the_inputs():
+    inputs = [
+        Input("a", "pcap", 5, protocols={"grpc": 3, "gloo": 2}),
+        Input("b", "pcap", 5, protocols={"gloo": 4}),
+    ]
+    report = Report(inputs, (0, 10**10))
+    assert contents.protocols(report) == "gloo 6, grpc 3"
+    assert "Connections by protocol\n  gloo 6, grpc 3" in _text(report)
+    assert json.loads(contents.dumps(report))["inputs"][0]["protocols"] == {"grpc": 3, "gloo": 2}
+
+
 def test_clocks():
     def report(*spans: tuple[int, int]) -> Report:
         return Report([Input(f"{k}", "pcap", 5, 1, a, b) for k, (a, b) in enumerate(spans)], (0, 10**10))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `--help` must not pay for these
     from types import FrameType
 
     from skewscope.app.inputs import Expanded
-    from skewscope.core.report import Input, Report
+    from skewscope.core.report import Incident, Input, Report
 
 OK, PARTIAL, USAGE, NO_INPUT, INTERRUPTED = 0, 1, 2, 3, 130
 PROGRESS_FROM_BYTES = 4_000_000
@@ -73,8 +73,25 @@ def unreadable(report: Report) -> list[Input]:
     return [i for i in report.inputs if i.kind == UNREADABLE]
 
 
-def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
+def first_sign(incident: Incident, share: float, *, named: bool) -> None:
+    """Say on stderr that something was found, while the rest is still being read."""
+    from skewscope.app.render import wording
+    from skewscope.app.render.units import percent, utc
+
+    who = f": {wording.suspect(incident.culprits[0])}" if named and incident.culprits else ""
+    what = f"{utc(incident.detected_ns)} {wording.condition(incident)}{who}"
+    say(f"{what} (first sign, may change; reading on, {percent(share)} read)")
+
+
+def read(
+    paths: Sequence[str],
+    quiet: bool = False,
+    first: Callable[[Incident, float], None] | None = None,
+    check_icrc: bool = False,
+) -> tuple[Report, int]:
     """Run the pipeline over what the user named; return the report and the exit status.
+
+    first: told of the first incident as soon as it is found; `check_icrc`: see `pipeline.run`.
 
     Complaints go to stderr, one line per path. Ends the program with status 3 where nothing
     could be read.
@@ -86,7 +103,7 @@ def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
         say(problem)
     if not found.files:
         raise SystemExit(NO_INPUT)
-    report, interrupted = _pipeline(found, quiet)
+    report, interrupted = _pipeline(found, quiet, first, check_icrc)
     bad = unreadable(report)
     for one in bad:
         say(f"{one.path}: {'; '.join(one.notes) or 'not a capture that skewscope can read'}")
@@ -97,10 +114,14 @@ def read(paths: Sequence[str], quiet: bool = False) -> tuple[Report, int]:
     return report, PARTIAL if bad or found.problems else OK
 
 
-def _pipeline(found: Expanded, quiet: bool) -> tuple[Report, bool]:
+def _pipeline(
+    found: Expanded, quiet: bool, first: Callable[[Incident, float], None] | None, check_icrc: bool
+) -> tuple[Report, bool]:
     with interruptible() as stopped, progress_bar(found.bytes_total, quiet) as progress:
         from skewscope.app import pipeline  # slow to import: an interrupt must find its handler
 
         tell_first_run()
-        report = pipeline.run(found.files, progress=progress, stop=stopped)
+        report = pipeline.run(
+            found.files, progress=progress, stop=stopped, first=first, check_icrc=check_icrc
+        )
         return report, stopped()

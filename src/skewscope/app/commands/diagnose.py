@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -42,7 +43,8 @@ def command(paths: tuple[str, ...], as_json: bool, html: Path | None, redact: bo
     if html is not None and not html.parent.is_dir():
         _run.say(f"{html}: no such folder")
         raise SystemExit(_run.USAGE)
-    report, status = _run.read(paths or (".",), quiet=quiet)
+    first = None if quiet else partial(_run.first_sign, named=not redact)
+    report, status = _run.read(paths or (".",), quiet=quiet, first=first)
     if redact:
         from skewscope.app.redact import redacted
 

@@ -13,6 +13,7 @@ from skewscope.app.commands import _run
 Examples:
   skewscope inspect capture.pcap.gz
   skewscope inspect captures/ --json
+  skewscope inspect --icrc roce.pcap
 
 \b
 Exit status: 0 done; 1 some input was unreadable; 2 wrong usage;
@@ -20,13 +21,14 @@ Exit status: 0 done; 1 some input was unreadable; 2 wrong usage;
 )
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("--icrc", is_flag=True, help="Check the invariant CRC of RoCE frames: right, wrong, cut off.")
 @click.option("--redact", is_flag=True, help="Replace addresses, host and file names consistently.")
-def command(paths: tuple[str, ...], as_json: bool, redact: bool) -> None:
+def command(paths: tuple[str, ...], as_json: bool, icrc: bool, redact: bool) -> None:
     """Say what captures contain: hosts, roles, groups, clocks, gaps, and what they cannot show.
 
     PATHS are capture files, folders or globs; the current folder if none is given.
     """
-    report, status = _run.read(paths or (".",))
+    report, status = _run.read(paths or (".",), check_icrc=icrc)
     if redact:
         from skewscope.app.redact import redacted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 from rich.console import Console
@@ -21,6 +21,20 @@ from skewscope.core.report import Input, Report
 KEYS = ("inputs", "span_ns", "interrupted", "hosts", "groups", "edges", "no_data", "notes")
 TOP_EDGES = 12
 FULL_SNAP_BYTES = 1500
+ROCE_KINDS = {
+    "writes": ("write", "writes"),
+    "reads": ("read", "reads"),
+    "sends": ("send", "sends"),
+    "atomics": ("atomic", "atomics"),
+    "acks": ("acknowledgement", "acknowledgements"),
+    "naks": ("NAK", "NAKs"),
+    "rnr_naks": ("RNR NAK", "RNR NAKs"),
+    "cnps": ("congestion notification", "congestion notifications"),
+    "marked": ("CE mark", "CE marks"),
+    "cut": ("packet cut within its headers", "packets cut within their headers"),
+    "not_roce": ("packet on its port that is no RoCE", "packets on its port that are no RoCE"),
+}
+"""Names of the counts of `Input.roce`, in the order in which they are shown."""
 UNCUT = 65_535
 
 
@@ -80,13 +94,30 @@ def cannot_see(report: Report) -> list[str]:
     return out
 
 
+def protocols(report: Report) -> str:
+    """Say how many connections spoke what; one that several inputs show counts in each."""
+    total: Counter[str] = Counter()
+    for one in report.inputs:
+        total.update(one.protocols)
+    return ", ".join(
+        f"{name} {count:,}" for name, count in sorted(total.items(), key=lambda t: (-t[1], t[0]))
+    )
+
+
 def print_contents(report: Report, out: Console | None = None) -> None:
     """Print files, hosts, groups, traffic, clocks and blind spots."""
     out = out or console()
     out.print(Text(coverage(report), style="bold"))
     first, last = report.span_ns
     out.print(Text(f"From {utc(first)} to {utc(last)} UTC.", style="dim"))
+    for note in report.notes:
+        out.print(Text(clean(note), style="yellow"))
     _part(out, "Inputs", _inputs(report))
+    spoken = protocols(report)
+    if spoken:
+        _part(out, "Connections by protocol", Text(spoken))
+    if any(i.roce for i in report.inputs):
+        _part(out, "RoCE and InfiniBand", _roce(report))
     if report.hosts:
         _part(out, "Hosts", _hosts(report))
     if report.groups:
@@ -121,6 +152,20 @@ def _inputs(report: Report) -> Table:
         for note in one.notes:
             table.add_row(Text(clean(f"  {note}"), style="yellow"))
     return table
+
+
+def _roce(report: Report) -> Text:
+    """Return two lines per input with RoCE: what its packets are, and what is wrong with them."""
+    lines = []
+    for one in (i for i in report.inputs if i.roce):
+        count: Counter[str] = Counter(one.roce)
+        kinds = (plural(count[key], *names) for key, names in ROCE_KINDS.items() if count[key])
+        head = f"{plural(count['packets'], 'packet')} to {plural(count['queue_pairs'], 'queue pair')}"
+        lines.append(f"{base_name(one.path)}: {head}" + "".join(f", {kind}" for kind in kinds))
+        if "icrc_right" in count:
+            crcs = f"{count['icrc_right']:,} right, {count['icrc_wrong']:,} wrong"
+            lines.append(f"  invariant CRC: {crcs}, {count['icrc_unknown']:,} cut off")
+    return Text(clean("\n".join(lines)))
 
 
 def _hosts(report: Report) -> Table:

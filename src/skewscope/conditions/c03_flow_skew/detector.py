@@ -3,6 +3,8 @@
 Symptom: one backend is loaded, another is nearly idle, and the requests explain it.
 Signal: log likelihood ratio of the best recent change of shares against the usual ones (equal, where
     nothing else was seen), over the dispersion of the router's own habit; and the load that follows.
+    From the first packet on all requests count together until shares are usual, and the load must pile
+    up as in c22: a backend that is asked more on purpose, and copes, is no fault.
 Why these thresholds: see entry.toml.
 Looks like: c22 (arrivals are even, the backlog is not), c40 (the favourite alternates), weights that an
     operator set before the capture began (no uneven load follows, or it is the usual share).
@@ -40,7 +42,8 @@ class Detector:
                 window["load_skew"] / load,
             ]
         )
-        found = margin >= 1.0
+        blind = self._blind(window)
+        found = (margin >= 1.0) | blind
         surplus = np.maximum(window["share_evidence"] - needed, 0.0)
         sure = 1.0 - 0.3 * np.exp(-surplus / 4.0)
         return Verdicts(
@@ -54,4 +57,21 @@ class Detector:
                 "changed_requests": window["changed_requests"],
                 "load_skew": window["load_skew"],
             },
+        )
+
+    def _blind(self, window: Window) -> np.ndarray:
+        """Return where all requests since the first packet were uneven, and work piles up where they went.
+
+        One start is tried, not one of 64, so less evidence is needed; equal shares are a guess, so the
+        harm must show as in c22. A nat per further backend keeps a fair router below 1 % in 64 requests.
+        """
+        p, backends = self._params, window["backends"]
+        uneven = (window["load_skew"] - 1.0) / np.maximum(backends - 1.0, 1.0)
+        queue = np.maximum(window["queue_max"] - p.queue_ratio * window["queue_min"], 0.0)
+        return (
+            (window["whole_evidence"] >= p.blind_evidence + backends - 2.0)
+            & (window["share_max_ratio"] >= p.min_share_ratio)
+            & (window["share_min_ratio"] <= p.max_least_ratio)
+            & (uneven >= p.blind_uneven)
+            & (queue + p.running_weight * window["load_gap"] >= p.min_pressure)
         )

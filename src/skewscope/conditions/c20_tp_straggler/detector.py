@@ -55,9 +55,11 @@ class Detector:
         )
         state["llr"][slot], state["since"][slot] = after, np.where(after <= 0.0, 0.0, began)
         found = hit & (after >= p.limit)
-        blind = self._blind(window)
+        unsteady = self._unsteady(window)
+        blind = self._blind(window) | unsteady
         relieved = self._relieved(window)
         onset = np.where(found, state["since"][slot], first)
+        onset = np.where(unsteady, window.onset_of("unsteady_ratio"), onset)
         over = (after - p.limit) / gain + window["excess_ratio"].clip(0.0, 3.0)
         score = np.where(
             found, 1.0 - 0.5 * np.exp(-over), np.where(blind | relieved, 0.8, 0.5 * after / p.limit)
@@ -87,6 +89,15 @@ class Detector:
         fresh = (state["blind"][slot] > 0) | (state["age"][slot] <= p.fresh_windows)
         state["blind"][slot] = (state["blind"][slot] + np.where(fresh, beyond, 0.0) - p.blind_leak).clip(0.0)
         return (state["blind"][slot] >= p.blind_enough) & (beyond > 0)
+
+    def _unsteady(self, window: Window) -> np.ndarray:
+        """Return where a member is late now and then in its first rounds, which no peer is."""
+        p = self._params
+        return (
+            (window["unsteady_ratio"] >= p.min_unsteady_ratio)
+            & (window["unsteady_late_share"] >= p.min_late_share)
+            & (window["unsteady_level_share"] >= p.min_level_share)
+        )
 
     def _relieved(self, window: Window) -> np.ndarray:
         """Return where a member stopped being late that had been so from the first packet on."""

@@ -19,6 +19,16 @@ USUAL = {
     "peer_ratio": 0.5,
     "excess_z": 1.0,
     "group_slowdown": 1.5,
+    "unsteady_ratio": 0.0,
+    "unsteady_late_share": 0.0,
+    "unsteady_level_share": 0.0,
+}
+UNSTEADY = {
+    "excess_ratio": 0.0,
+    "late_rounds": 0.0,
+    "unsteady_ratio": 0.5,
+    "unsteady_late_share": 0.4,
+    "unsteady_level_share": 0.5,
 }
 
 
@@ -126,3 +136,16 @@ def test_a_window_late_as_a_whole_counts_without_a_late_round():
 def test_a_larger_excess_scores_higher():
     small, large = judge(*hits(5, excess_ratio=0.2))[-1], judge(*hits(5, excess_ratio=1.5))[-1]
     assert small.score[0] < large.score[0]
+
+
+def test_lateness_that_comes_and_goes_from_the_first_packet_is_found_at_once():
+    assert state_of(**UNSTEADY) == FINDING
+
+
+def test_lateness_in_every_round_is_an_order_of_entry():
+    assert state_of(**UNSTEADY | {"unsteady_level_share": 0.05}) == CLEAR
+
+
+def test_ordinary_irregularity_is_none():
+    assert state_of(**UNSTEADY | {"unsteady_ratio": 0.25}) == CLEAR
+    assert state_of(**UNSTEADY | {"unsteady_late_share": 0.1}) == CLEAR

@@ -21,9 +21,11 @@ def emit(f: Row, span: Row, kind: int, nbytes: int, out: Out) -> int:
     row["way"] = span["way"]
     row["src"] = span["src"]
     row["dst"] = span["dst"]
+    row["stream"] = f["stream"]
     row["kind"] = kind
     row["nbytes"] = min(nbytes, 0xFFFFFFFF)
-    row["status"] = f["status"] if kind == RESPONSE_HEAD else 0
+    told = kind == RESPONSE_HEAD or (kind == END and f["stream"] > 0)
+    row["status"] = f["status"] if told else 0
     row["streaming"] = f["streaming"] if kind == RESPONSE_HEAD else 0
     row["method"] = f["method"] if kind == REQUEST_HEAD else 0
     row["target"] = 0

@@ -1,0 +1,1 @@
+"""Fuzz targets for everything that reads bytes from outside, and the command that runs them."""

@@ -1,0 +1,56 @@
+"""A tensor-parallel group over RoCE, from packets to the verdict. Synthetic captures, marked as such."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from skewscope.app import pipeline
+from skewscope.lab.synth.roce_ring import Ring, RingFault, write
+
+RING = Ring(steps=150, collectives=4, own_s=300e-6, gap_s=4e-3, message_bytes=4096, channels=1)
+ADAPTIVE = replace(RING, channels=2, qps=2, split=True, message_bytes=131_072, steps=100)
+
+
+def told(folder, ring, *faults):
+    """Return (report, [(condition, first culprit's last byte of address - 1)])."""
+    truth = write(replace(ring, faults=faults), folder)
+    assert truth["synthetic"]
+    report = pipeline.run(sorted(folder.glob("*.pcap")))
+    return report, [
+        (i.condition, int(i.culprits[0].id.rsplit(".", 1)[1]) - 1 if i.culprits else -1)
+        for i in report.incidents
+    ]
+
+
+def test_a_healthy_ring_is_a_group_whose_steps_are_rounds_and_stays_silent(tmp_path):
+    report, found = told(tmp_path, RING)
+    assert found == []
+    (group,) = report.groups
+    assert len(group.members) == 4
+    assert group.framing == "ring, NCCL over RoCE"
+    assert group.step_s == pytest.approx(5.5e-3, rel=0.1)
+    assert 120 <= group.rounds <= 150
+
+
+@pytest.mark.parametrize("ring", [RING, ADAPTIVE], ids=["plain", "adaptive"])
+def test_a_slow_rank_is_named(tmp_path, ring):
+    _, found = told(tmp_path, ring, RingFault("slow_rank", 2, 2.5, start_step=ring.steps // 2))
+    assert found == [("c20", 2)]
+
+
+def test_a_late_receiver_is_named_and_not_the_sender_that_waits_for_it(tmp_path):
+    _, found = told(tmp_path, RING, RingFault("slow_receiver", 1, 400e-6, start_step=75))
+    assert found == [("c20", 1)]
+
+
+def test_losses_on_a_link_blame_no_rank(tmp_path):
+    _, found = told(tmp_path, RING, RingFault("loss", 2, 0.003, start_step=75))
+    assert [f for f in found if f[0] in ("c20", "c38")] == []
+
+
+def test_a_rank_that_stops_now_and_then_is_named(tmp_path):
+    report, found = told(tmp_path, RING, RingFault("slow_rank", 3, 250.0, start_step=70, share=0.02))
+    assert [who for _, who in found] == [3]
+    assert {"c38", "c20"} & {report.incidents[0].condition, *report.incidents[0].also}
