@@ -17,7 +17,7 @@ COUNTS = {
     "probes": ("TCPLossProbes",),
     "zero_windows": ("TCPToZeroWindowAdv",),
     "resets": ("OutRsts",),
-    "segments": ("OutSegs",),
+    "segments": ("InSegs", "OutSegs"),
 }
 """Figure -> TCP counters of the kernel, summed over the nodes."""
 
