@@ -15,7 +15,7 @@ from skewscope.app.commands import _run
     epilog="""\b
 Examples:
   sudo skewscope watch --iface eth0
-  sudo ip netns exec skw-sw skewscope watch --iface p-n0 --iface p-n1 --iface p-lg
+  sudo skewscope watch --iface p-n0 --iface p-n1 --iface p-lg
   sudo skewscope watch --iface eth0 --for 60 --json
 
 \b

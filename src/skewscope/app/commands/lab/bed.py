@@ -67,7 +67,7 @@ def list_scenarios() -> None:
 Examples:
   sudo skewscope lab bed record c20 --seed 7 -o case
   sudo skewscope lab bed record c25.near_miss -o near --noise high
-  sudo skewscope lab bed record c20 -o traced --trace AzureLLMInferenceTrace_conv.csv --rate 4""",
+  sudo skewscope lab bed record c20 -o traced --trace azure.csv --rate 4""",
 )
 @click.argument("scenario")
 @click.option(
