@@ -91,6 +91,8 @@ apart:
 - `noisy_neighbor`: a rank that is irregular by a quarter of a round. Other recordings of the test bed show
   as much before anything was done to them.
 - `long_prefill`: long prompts from the first packet on are the workload, until a time without them was seen.
+- `sigstop_pulses` is named, but dated by its second stop in view: before the first the length of a round is
+  not known.
 
 ## A day
 
@@ -99,6 +101,7 @@ connections. Command: `python -m tools.long_day`.
 
 {told}
 
+The process had made the captures before it read them, so memory that it reuses hides growth below that.
 Times without packets cost nothing: after 10 s of silence event time jumps to the next packet, as it does
 live. A day of traffic without gaps was not run.
 """

@@ -29,9 +29,16 @@ BTH = "infiniband.bth.opcode"
 Tables = dict[str, Table]
 
 
+def _options(path: Path) -> list[str]:
+    """Return what tshark must be told to read a file as it is: ports of HTTP/2, and to sort segments."""
+    ports = tomllib.loads(JUDGED.read_text(encoding="utf-8")).get(path.name, {}).get("http2_ports", [])
+    told = [part for port in ports for part in ("-d", f"tcp.port=={port},http2")]
+    return ["-o", "tcp.reassemble_out_of_order:TRUE", *told]
+
+
 def _rows(path: Path, filter_: str, *fields: str) -> list[list[str]]:
-    """Return the fields of the packets that tshark's display filter selects; the last occurrence of each."""
-    command = ["tshark", "-r", str(path), "-T", "fields", "-E", "occurrence=l"]
+    """Return the fields of the packets that tshark's display filter selects; the first occurrence of each."""
+    command = ["tshark", "-r", str(path), "-T", "fields", "-E", "occurrence=f", *_options(path)]
     command += [part for field in fields for part in ("-e", field)]
     if filter_:
         command += ["-Y", filter_]
@@ -41,9 +48,21 @@ def _rows(path: Path, filter_: str, *fields: str) -> list[list[str]]:
 
 def _count(path: Path, filter_: str, field: str) -> int:
     """Return how many times a field occurs in all, several times in one packet included."""
-    command = ["tshark", "-r", str(path), "-T", "fields", "-e", field, "-Y", filter_]
+    command = ["tshark", "-r", str(path), "-T", "fields", "-e", field, "-Y", filter_, *_options(path)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return sum(len(line.split(",")) for line in said.splitlines() if line)
+
+
+def _frames(path: Path) -> list[tuple[int, int]]:
+    """Return (type, length) of every HTTP/2 frame."""
+    command = ["tshark", "-r", str(path), "-T", "fields", "-E", "occurrence=a", *_options(path)]
+    command += ["-Y", "http2", "-e", "http2.type", "-e", "http2.length"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    out = []
+    for line in said.splitlines():
+        kinds, sizes = (cell.split(",") for cell in line.split("\t"))
+        out += [(int(k), int(n)) for k, n in zip(kinds, sizes, strict=True) if k]
+    return out
 
 
 def _flows(path: Path, proto: str) -> int:
@@ -94,6 +113,10 @@ COUNTS: dict[str, tuple[Callable[[Tables], int], Callable[[Path], int]]] = {
     "HTTP/2 responses": (
         lambda t: _http(t, 2, h2=True),
         lambda p: _count(p, "http2.headers.status", "http2.headers.status"),
+    ),
+    "HTTP/2 body bytes": (
+        lambda t: int(t["http"]["nbytes"][(t["http"]["kind"] == 3) & (t["http"]["stream"] > 0)].sum()),
+        lambda p: sum(n for kind, n in _frames(p) if kind == 0),
     ),
     "RoCE and InfiniBand packets": (lambda t: len(t["roce"]), lambda p: len(_rows(p, BTH, BTH))),
     "sum of PSNs": (

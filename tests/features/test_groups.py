@@ -29,6 +29,7 @@ def test_a_steady_group_has_a_ratio_of_one():
     assert values(found, "interval_s")[-1] == pytest.approx(0.0205, rel=0.01)
     assert values(found, "members")[-1] == 3
     assert found[-1].round_s[1] == pytest.approx(0.0205, rel=0.01)
+    assert found[-1].settled == {1}
 
 
 def test_nothing_is_usual_in_the_first_rounds():
@@ -50,6 +51,7 @@ def test_a_slow_group_is_timed_before_any_kind_of_round_was_seen_often():
     assert found[1].round_s == {}
     assert found[-1].round_s[1] == pytest.approx((80 + 120 + 80) / 3e3, rel=0.01)
     assert found[-1].longest_s[1] == pytest.approx(0.120, rel=0.01)
+    assert found[-1].settled == set()
 
 
 def test_a_slowdown_does_not_become_usual():

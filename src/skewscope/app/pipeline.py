@@ -40,7 +40,7 @@ class _Session:
         self.bad: dict[str, str] = {}
         self.paths = list(paths)
         self.captures: list[Capture] = []
-        self._roce = RoceTally(check_icrc)
+        self.roce = RoceTally(check_icrc)
         self.clocks = Clocks()
         parser = (CheckingParser if check_icrc else PacketParser)(self.directory)
         for path in self.paths:
@@ -58,13 +58,17 @@ class _Session:
 
     def _watched(self, capture: Capture) -> Iterator[dict[str, Table]]:
         for batch in capture.batches():
-            self._roce.add(batch["roce"])
+            self.roce.add(batch["roce"])
             self.clocks.feed(batch["packets"])
             yield batch
 
     def read(self) -> float:
         """Return the share of the input that was read."""
         return sum(c.position() for c in self.captures) / max(self._total, 1)
+
+    def last_ns(self) -> int:
+        """Return the time of the last packet read, 0 where there is none."""
+        return max((c.stats.last_ns for c in self.captures), default=0)
 
     def tell(self) -> None:
         """Report progress, where there is any."""
@@ -106,11 +110,15 @@ class _Session:
                     snap_length=c.tap.snap_length,
                     host=host.get(path, ""),
                     notes=_notes(c),
-                    roce=self._roce.counts(taps.get(path, [])),
+                    roce=self.roce.counts(taps.get(path, [])),
                     protocols=c.stats.protocols,
                 )
             )
         return out
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _notes(capture: Capture) -> list[str]:
@@ -121,7 +129,7 @@ def _notes(capture: Capture) -> list[str]:
     odd = {FAULTS.get(code, str(code)): n for code, n in s.faults.items() if code}
     notes += [f"{n} frames not followed: {why}" for why, n in odd.items()]
     if s.backwards > 0.01 * max(s.packets, 1):
-        notes.append(f"time steps back {s.backwards} times")
+        notes.append(f"time steps back {_times(s.backwards)}")
     return notes
 
 
@@ -173,11 +181,11 @@ def run(
     member = {m: g for g, ms in _group_ids(session.directory, context.groups).items() for m in ms}
     return Report(
         inputs=session.inputs(history),
-        span_ns=(history.first_ns, history.last_ns),
+        span_ns=(history.first_ns, min(history.last_ns, session.last_ns() or history.last_ns)),
         incidents=incidents,
         no_data=engine.no_data(),
         hosts=history.hosts(),
-        edges=history.edges(),
+        edges=session.roce.edges(history.edges(), session.directory),
         groups=history.groups(),
         lanes=lanes(history, session.directory, incidents, member),
         streams=_streams(features, session.directory),

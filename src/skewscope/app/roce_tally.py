@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from skewscope.core.directory import Directory
+from skewscope.core.report import Edge
 from skewscope.core.tables import Array, Table
 from skewscope.wire import icrc
 from skewscope.wire.packets import PacketParser, Parsed
@@ -25,6 +28,7 @@ from skewscope.wire.roce_codes import (
 )
 
 MAX_QUEUE_PAIRS = 65_536
+MAX_HOST_PAIRS = 16_384
 CUT = 1
 """Faults up to this one leave a packet RoCE."""
 
@@ -55,11 +59,34 @@ class RoceTally:
         self._checked = checked
         self._counts: dict[int, Counter[str]] = {}
         self._pairs: dict[int, set[int]] = {}
+        self._traffic: dict[int, tuple[int, int]] = {}
+        """Lower and higher address id, packed: (payload bytes, packets)."""
 
     def add(self, roce: Table) -> None:
         """Count rows of any taps."""
+        if len(roce):
+            self._add_traffic(roce.take(roce["fault"] <= CUT))
         for tap in np.unique(roce["tap"]).tolist():
             self._add(tap, roce.take(roce["tap"] == tap))
+
+    def _add_traffic(self, roce: Table) -> None:
+        low, high = np.minimum(roce["src"], roce["dst"]), np.maximum(roce["src"], roce["dst"])
+        keys, at, packets = np.unique(
+            low.astype(np.int64) << 32 | high, return_inverse=True, return_counts=True
+        )
+        size = np.bincount(at, weights=roce["payload_bytes"], minlength=len(keys)).astype(np.int64)
+        for key, nbytes, count in zip(keys.tolist(), size.tolist(), packets.tolist(), strict=True):
+            if key in self._traffic or len(self._traffic) < MAX_HOST_PAIRS:
+                known = self._traffic.get(key, (0, 0))
+                self._traffic[key] = known[0] + nbytes, known[1] + count
+
+    def edges(self, edges: list[Edge], directory: Directory) -> list[Edge]:
+        """Return the edges with those that carry RDMA called so, and those added that IP knows nothing of."""
+        names = directory.addresses
+        rdma = {(names[key >> 32], names[key & 0xFFFFFFFF]): sums for key, sums in self._traffic.items()}
+        known = {(e.a, e.b) for e in edges}
+        out = [replace(e, kind="rdma") if e.kind == "other" and (e.a, e.b) in rdma else e for e in edges]
+        return out + [Edge(a, b, "rdma", *sums) for (a, b), sums in rdma.items() if (a, b) not in known]
 
     def _add(self, tap: int, roce: Table) -> None:
         count = self._counts.setdefault(tap, Counter())

@@ -30,6 +30,8 @@ class GroupRows(FeatureRows):
     """Group id -> usual time per round (s): one step's time over its rounds."""
     longest_s: dict[int, float] = field(default_factory=dict)
     """Group id -> longest usual interval between rounds (s)."""
+    settled: set[int] = field(default_factory=set)
+    """Groups whose pace is known by kind of round; that of others is a first guess, enough for delays."""
     slowdown: dict[int, float] = field(default_factory=dict)
     """Group id -> slowdown_ratio of the last window in which rounds closed."""
 
@@ -92,6 +94,8 @@ class Groups:
             if np.isfinite(round_s):
                 result.round_s[g] = round_s
                 result.longest_s[g] = longest
+                if any(np.isfinite(self._intervals.get((g, kind))[0]) for kind in self._kinds.get(g, ())):
+                    result.settled.add(g)
         return result
 
     def _pace(self, i: int, g: int, rows: RoundRows, columns: dict[str, Array]) -> None:
@@ -134,7 +138,7 @@ class Groups:
         total = sum(n for n, _ in known)
         if not total:
             # A slow group has shown no kind of round three times yet. Both are estimated high: too long
-            # a round hides a fault for a moment, too short a one makes a fault of an order of entry.
+            # a round hides a fault for a moment, too short a one makes one up.
             first = self._first.get(g, ())
             return (sum(first) / len(first), max(first)) if len(first) >= LEARN else (np.nan, np.nan)
         return sum(n * value for n, value in known) / total, max(v for n, v in known if n >= 0.05 * total)

@@ -164,7 +164,8 @@ class Members:
             mine = r.member == m
             self._dispersion.learn(m, kind[mine], over[mine], spread[mine], r.own_from[mine])
         for g, team in graph.groups.items():
-            m, values, since = self._dispersion.judge(team, groups.round_s.get(g, np.inf))
+            round_s = groups.round_s[g] if g in groups.settled else np.inf
+            m, values, since = self._dispersion.judge(team, round_s)
             if m >= 0:
                 i = members.index(m)
                 rows.onset_ns["unsteady_ratio"][i] = since
@@ -249,7 +250,9 @@ class Members:
         excess: Array, masked: Array,
     ) -> None:  # fmt: skip
         c = rows.columns
-        round_s, longest = groups.round_s.get(g, np.nan), groups.longest_s.get(g, np.nan)
+        # The first rounds of a group differ in kind: by a guess at their length an order of entry looks late.
+        round_s = groups.round_s.get(g, np.nan) if g in groups.settled else np.nan
+        longest = groups.longest_s.get(g, np.nan)
         known = mine[np.isfinite(excess[mine])]
         c["masked"][i] = np.count_nonzero(masked[mine])
         if not len(known) or not isfinite(round_s):

@@ -17,7 +17,7 @@ from skewscope.sources.unpack import DAMAGE, FOREIGN, Stream, UnreadableError, r
 from skewscope.sources.window import Window
 from skewscope.wire import times
 from skewscope.wire.formats import ERF, LINK_TYPES, PCAP_MAGICS, PCAPNG_MAGIC
-from skewscope.wire.packets import PacketParser
+from skewscope.wire.packets import PROTO_LRH, PacketParser
 from skewscope.wire.pcap import HEADER_BYTES, PcapReader, parse_header
 from skewscope.wire.pcapng import PcapngReader
 from skewscope.wire.records import Reader, Rows, Walk
@@ -237,7 +237,9 @@ class Capture:
         s.bytes += int(packets["wire_bytes"].sum())
         s.first_ns = min(s.first_ns, int(ts.min()))
         s.last_ns = max(s.last_ns, int(ts.max()))
-        for code in np.flatnonzero(faults := np.bincount(packets["fault"])).tolist():
+        # InfiniBand frames are not IP, and read all the same: the roce table has their faults.
+        faults = np.bincount(packets["fault"][packets["proto"] < PROTO_LRH])
+        for code in np.flatnonzero(faults).tolist():
             s.faults[code] = s.faults.get(code, 0) + int(faults[code])
 
     def _conclude(self, problem: str) -> None:
@@ -256,7 +258,7 @@ class Capture:
         if mended:
             notes.append(f"{mended} packets with impossible times: each got that of the packet before")
         if leaps:
-            notes.append(f"time leaps by more than a day {leaps} times")
+            notes.append(f"time leaps by more than a day {'once' if leaps == 1 else f'{leaps} times'}")
         notes += self._reader.notes() + self._taps.notes()
 
     def _finish(self) -> dict[str, Table]:

@@ -113,6 +113,8 @@ def print_contents(report: Report, out: Console | None = None) -> None:
     for note in report.notes:
         out.print(Text(clean(note), style="yellow"))
     _part(out, "Inputs", _inputs(report))
+    for name, note in ((base_name(i.path), note) for i in report.inputs for note in i.notes):
+        out.print(Padding(Text(clean(f"{name}: {note}"), style="yellow"), (0, 0, 0, 4)))
     spoken = protocols(report)
     if spoken:
         _part(out, "Connections by protocol", Text(spoken))
@@ -149,8 +151,6 @@ def _inputs(report: Report) -> Table:
         starts = offset(one.first_ns, report.span_ns[0]) if one.packets else "-"
         snap = str(one.snap_length) if 0 < one.snap_length < UNCUT else "full"
         table.add_row(clean(base_name(one.path)), one.kind, f"{one.packets:,}", starts, lasts, snap, one.host)
-        for note in one.notes:
-            table.add_row(Text(clean(f"  {note}"), style="yellow"))
     return table
 
 

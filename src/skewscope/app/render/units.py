@@ -39,6 +39,8 @@ def seconds(value: float) -> str:
     """Format a duration given in seconds with the unit that suits it."""
     if value == 0:
         return "0 s"
+    if abs(value) >= 48 * 3600:
+        return f"{value / 86400:,.0f} days"
     if abs(value) >= 600:
         minutes, rest = divmod(round(abs(value)), 60)
         hours, minutes = divmod(minutes, 60)
