@@ -11,11 +11,13 @@ PY     := $(BIN)/python
 # Where the code is that ruff looks at; folders that do not exist yet are left out.
 CODE   := $(wildcard src tests tools bench fuzz)
 ARGS   ?=
+# A folder to find torch in, where .venv has none (pip install --target FOLDER torch).
+BED_TORCH ?=
 
-.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench fuzz results docs lock changelog acceptance clean
+.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench fuzz results bed record-all docs lock changelog acceptance clean
 
 help:  ## print the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.warmed  ## create or update .venv with all that development and tests need
 
@@ -81,6 +83,12 @@ fuzz: setup  ## fuzz the readers, 5 minutes for each target (ARGS="stream --seco
 results: setup  ## judge the recorded faults (needs SKEWSCOPE_SAMPLES) and write their pages in docs/results
 	$(PY) -m tools.score_testbed --page docs/results/testbed.md
 	$(PY) -m tools.score_baseline --page docs/results/baseline.md
+
+bed: setup  ## record and judge the smoke suite of the live test bed (needs root and torch; docs/bed.md)
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke -o out/bed $(ARGS)
+
+record-all: setup  ## record and judge every variant of every scenario; goes on where it was interrupted
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --all -o out/bed-all $(ARGS)
 
 docs: setup  ## write the pages of conditions, features and commands under docs/, and README's table
 	$(PY) -m tools.gen_docs

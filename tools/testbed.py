@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skewscope.core.report import Incident, Report
+from skewscope.lab.bed import truth as case
+from skewscope.lab.bed.truth import Fault
+from skewscope.lab.judge import Verdict, judge
 
 ROUND_S = 0.045
 """Time of a round of the recordings."""
-
-MAX_ALSO = 2
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,6 @@ class Truth:
     culprit: str
     onset_s: float
     end_s: float
-
-    @property
-    def onset_limit_s(self) -> float:
-        """How far the onset may be off: 10 rounds, or a quarter of the fault's time up to 1 s."""
-        return max(10 * ROUND_S, min(1.0, 0.25 * (self.end_s - self.onset_s)))
 
 
 def expected(root: Path) -> dict[str, dict[str, object]]:
@@ -54,49 +50,34 @@ def truth(root: Path, name: str) -> Truth:
     )
 
 
+def verdict(report: Report, fact: Truth) -> Verdict:
+    """Judge a report by the rules that hold for every case."""
+    first = fact.conditions[:1]
+    faults = tuple(
+        Fault(
+            condition=c,
+            culprit_kind="",
+            culprit_id=fact.culprit,
+            cause_right=fact.causes,
+            onset_s=fact.onset_s,
+            end_s=fact.end_s,
+            also_right=fact.conditions[1:],
+            secondary=fact.secondary,
+        )
+        for c in first
+    )
+    return judge(report, case.Truth("", "sample", 0, "", 0, 0.0, faults, round_s=ROUND_S))
+
+
 def faults_of(report: Report, fact: Truth) -> list[str]:
     """Return one line per rule that a report breaks; an empty list is a right answer."""
-    alarms = [f"false alarm: {line(i)}" for i in false_alarms(report, fact)]
-    if not fact.conditions:
-        return alarms
-    if not report.incidents:
-        return ["nothing was found"]
-    return _answer(report.incidents[0], fact) + alarms
+    found = verdict(report, fact)
+    return [*found.broken, *(f"false alarm: {a}" for a in found.false_alarms)]
 
 
-def false_alarms(report: Report, fact: Truth) -> list[Incident]:
+def false_alarms(report: Report, fact: Truth) -> tuple[str, ...]:
     """Return the incidents before the fault, and later ones that are neither right nor secondary."""
-    if not fact.conditions:
-        return list(report.incidents)
-    earliest = fact.onset_s - max(10 * ROUND_S, 0.3)
-    allowed = (*fact.conditions, *fact.secondary)
-    return [
-        i
-        for number, i in enumerate(report.incidents)
-        if i.onset_ns / 1e9 < earliest or (number and i.condition not in allowed)
-    ]
-
-
-def _answer(first: Incident, fact: Truth) -> list[str]:
-    """Judge the first incident: condition, culprit, cause, onset, and what it says besides."""
-    broken = []
-    if not {first.condition, *first.also[:MAX_ALSO]} & set(fact.conditions):
-        broken.append(f"condition: {line(first)}")
-    if fact.culprit not in _addresses(first.culprits[0].id if first.culprits else ""):
-        broken.append(f"culprit: {line(first)}")
-    cause = first.causes[0].cause if first.causes else ""
-    if cause not in fact.causes:
-        broken.append(f"cause {cause}")
-    lag = first.onset_ns / 1e9 - fact.onset_s
-    if abs(lag) > fact.onset_limit_s:
-        broken.append(f"onset {lag:+.2f} s off")
-    if len(first.also) > MAX_ALSO:
-        broken.append(f"also {first.also}")
-    return broken
-
-
-def _addresses(culprit: str) -> set[str]:
-    return set(culprit.replace("->", " ").replace(":", " ").split())
+    return verdict(report, fact).false_alarms
 
 
 def line(incident: Incident) -> str:

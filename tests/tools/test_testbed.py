@@ -52,5 +52,5 @@ def test_truth_is_read_from_both_files(tmp_path):
     said = {"first_packet_epoch": 50.0, "inject_start_s": 1.5, "inject_end_s": 3.5}
     (tmp_path / "run" / "truth.json").write_text(json.dumps(said))
     fact = testbed.truth(tmp_path, "run")
-    assert (fact.onset_s, fact.end_s, fact.onset_limit_s) == (51.5, 53.5, 0.5)
+    assert (fact.onset_s, fact.end_s) == (51.5, 53.5)
     assert list(testbed.expected(tmp_path)) == ["run"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from pkgutil import iter_modules
 
 import click
 
 from skewscope import __version__
+from skewscope.app.command_folder import CommandFolder
 
 EPILOG = """\b
 Examples:
@@ -22,27 +21,8 @@ but a report was made; 2 wrong usage; 3 no readable input; 130 interrupted
 (the partial report is still printed)."""
 
 
-def _command_modules() -> dict[str, str]:
-    from skewscope.app import commands
-
-    names = [m.name for m in iter_modules(commands.__path__) if not m.name.startswith("_")]
-    return {name.replace("_", "-"): f"{commands.__name__}.{name}" for name in names}
-
-
-class CommandFolder(click.Group):
-    """A group whose commands are the modules of `app/commands`: each holds one `command`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
-        return sorted(_command_modules())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command."""
-        module = _command_modules().get(cmd_name)
-        if module is None:
-            return None
-        command: click.Command = import_module(module).command
-        return command
+class Commands(CommandFolder):
+    """The product's commands: the modules of `app/commands`."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; an interrupt that no command took ends it with status 130."""
@@ -52,7 +32,7 @@ class CommandFolder(click.Group):
             raise SystemExit(130) from None
 
 
-@click.group(cls=CommandFolder, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="skewscope")
 def main() -> None:
     """Say which part of a multi-GPU inference service is slow, why, and what it costs.

@@ -89,3 +89,11 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         return Table(schema, {n: np.concatenate([p[n] for p in parts]) for n in schema.columns})
+
+
+class Heard(dict[str, Table]):
+    """A batch of a live tap that tells how far its clock is: nothing before `reached_ns` will come."""
+
+    def __init__(self, tables: Mapping[str, Table], reached_ns: int) -> None:
+        super().__init__(tables)
+        self.reached_ns = reached_ns

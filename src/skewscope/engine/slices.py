@@ -16,7 +16,7 @@ import numpy as np
 from skewscope.core.directory import Directory
 from skewscope.core.features import Slice
 from skewscope.core.schemas import SAMPLES
-from skewscope.core.tables import Array, Schema, Table
+from skewscope.core.tables import Array, Heard, Schema, Table
 
 TICK_NS = 100_000_000
 """Width of a slice. One decode step takes 5-100 ms (docs/testbed.md 3), so a slice holds at least one of
@@ -50,6 +50,8 @@ class _Pending:
         packets = batch.get("packets")
         if packets is not None and len(packets):
             self.reached_ns = max(self.reached_ns, int(packets["ts_ns"].max()))
+        if isinstance(batch, Heard):
+            self.reached_ns = max(self.reached_ns, batch.reached_ns)
 
     def first_ns(self) -> int | None:
         """Return the time of the earliest pending row."""
@@ -90,17 +92,20 @@ def slices(
             while not tap.ended and (tap.reached_ns < 0 if end is None else tap.reached_ns < end):
                 tap.pull()
         firsts = [first for tap in pending if (first := tap.first_ns()) is not None]
-        if not firsts:
-            if all(tap.ended for tap in pending):
-                return
-            continue
+        if not firsts and all(tap.ended for tap in pending):
+            return
         if start is None:
-            start = min(firsts)
+            if firsts:
+                start = min(firsts)
+            else:  # live taps have told the time, and nothing else yet
+                for tap in pending:
+                    if not tap.ended:
+                        tap.pull()
             continue
         assert end is not None
-        if min(firsts) >= end:
+        if not firsts or min(firsts) >= end:
             idle += 1
-            if idle > MAX_IDLE_SLICES:
+            if idle > MAX_IDLE_SLICES and firsts:
                 start += (min(firsts) - start) // tick_ns * tick_ns
                 idle = 0
                 continue

@@ -1,0 +1,76 @@
+"""`skewscope watch`: interfaces in, incidents out as they begin and end."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import click
+
+from skewscope.app.commands import _run
+
+
+@click.command(
+    short_help="Watch interfaces live.",
+    epilog="""\b
+Examples:
+  sudo skewscope watch --iface eth0
+  sudo skewscope watch --iface p-n0 --iface p-n1 --iface p-lg
+  sudo skewscope watch --iface eth0 --for 60 --json
+
+\b
+Exit status: 0 done, with or without incidents; 2 wrong usage;
+3 an interface cannot be read; 130 interrupted (the report is still printed).""",
+)
+@click.option(
+    "--iface", "interfaces", multiple=True, required=True, help="Interface; may be given several times."
+)
+@click.option(
+    "--for", "duration_s", type=float, default=0.0, help="Stop after so many seconds; 0: until Ctrl-C."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="At the end print the report as JSON, and nothing before."
+)
+def command(interfaces: tuple[str, ...], duration_s: float, as_json: bool) -> None:
+    """Watch interfaces with the engine of `diagnose`; print each incident when it begins and when it ends.
+
+    Give the ports of all hosts of a group together: each one adds what it alone can see. Needs Linux and the
+    right to capture (root or CAP_NET_RAW).
+    """
+    with _run.interruptible() as stopped:
+        from skewscope.app.watch import Watch
+        from skewscope.sources.live import LiveError
+
+        _run.tell_first_run()
+        try:
+            watch = Watch(interfaces)
+        except LiveError as error:
+            _run.say(str(error))
+            raise SystemExit(_run.NO_INPUT) from None
+        end = time.monotonic() + duration_s if duration_s else float("inf")
+        for change in watch.changes(lambda: stopped() or time.monotonic() > end):
+            if not as_json:
+                click.echo(_line(change.what, change.incident))
+        watch.close()
+        report = watch.report()
+    if as_json:
+        from skewscope.app.render import json
+
+        click.echo(json.dumps(report))
+    else:
+        from skewscope.app.render import terminal
+
+        terminal.print_report(report, quiet=True)
+    raise SystemExit(_run.INTERRUPTED if stopped() else _run.OK)
+
+
+def _line(what: str, incident: object) -> str:
+    from skewscope.core.report import Incident
+
+    assert isinstance(incident, Incident)
+    at = datetime.fromtimestamp((incident.end_ns or incident.onset_ns) / 1e9, UTC).strftime("%H:%M:%S.%f")[
+        :-3
+    ]
+    who = f"{incident.culprits[0].kind} {incident.culprits[0].id}" if incident.culprits else "-"
+    cause = incident.causes[0].cause if incident.causes else "unknown"
+    return f"{at}  {what:5}  {incident.condition} {incident.title}: {who}, most likely {cause}"

@@ -1,0 +1,96 @@
+"""KV transfers between prefill and decode nodes: `role` serve (prefill side) or fetch (decode side).
+
+The fetcher is asked over a Unix socket, one line of JSON with `bytes`, and answers with a line at the end. On
+the wire: eight bytes of size from the fetcher, then that many bytes back, over one connection per pair that
+stays open. The server may be silent for `before_s` first, send pieces of `piece_bytes`, or be held to
+`rate_bps`; its control socket changes these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from skewscope.lab.bed.control import heard, listen, ready
+
+SIZE = struct.Struct("<Q")
+OPTIONS: dict[str, Any] = {"before_s": 0.0, "piece_bytes": 262144, "rate_bps": 0.0}
+
+
+class Server:
+    """The prefill side: sends what is asked for."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.options = {**OPTIONS, **settings.get("options", {})}
+
+    async def serve(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        try:
+            while True:
+                (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
+                await asyncio.sleep(self.options["before_s"])
+                piece = int(self.options["piece_bytes"])
+                for start in range(0, size, piece):
+                    part = min(piece, size - start)
+                    out.write(bytes(part))
+                    await out.drain()
+                    if self.options["rate_bps"]:
+                        await asyncio.sleep(part * 8 / self.options["rate_bps"])
+        except (asyncio.IncompleteReadError, ConnectionError):
+            out.close()
+
+
+class Fetcher:
+    """The decode side: asks, waits for the bytes, and says so."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.peer = (settings["host"], settings["port"])
+        self.log = (Path(settings["folder"]) / f"{settings['name']}.jsonl").open("w", encoding="utf-8")
+        self.turn = asyncio.Lock()
+
+    async def connect(self) -> None:
+        """Open the connection to the prefill side."""
+        self.reader, self.out = await asyncio.open_connection(*self.peer, limit=1 << 20)
+
+    async def serve(self, asks: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
+        """Fetch for one front-end connection, one transfer at a time."""
+        while line := await asks.readline():
+            size = int(json.loads(line)["bytes"])
+            async with self.turn:
+                begun = time.time_ns()
+                self.out.write(SIZE.pack(size))
+                left = size
+                while left:
+                    data = await self.reader.read(min(left, 1 << 18))
+                    if not data:
+                        return
+                    left -= len(data)
+            row = {"start_ns": begun, "end_ns": time.time_ns(), "transfer_bytes": size}
+            print(json.dumps(row), file=self.log, flush=True)
+            answers.write(b"done\n")
+
+
+async def main() -> None:
+    """Run the role that the settings name."""
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    folder, name = Path(settings["folder"]), settings["name"]
+    if settings["role"] == "serve":
+        server = Server(settings)
+        control = listen(folder / f"{name}.ctl")
+        asyncio.get_running_loop().add_reader(control, lambda: server.options.update(heard(control)))
+        await asyncio.start_server(server.serve, "0.0.0.0", settings["port"])
+    else:
+        fetcher = Fetcher(settings)
+        await fetcher.connect()
+        await asyncio.start_unix_server(fetcher.serve, folder / f"{name}.sock")
+    ready(settings)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
