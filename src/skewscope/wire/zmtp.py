@@ -21,7 +21,7 @@ FRAMING_ZMTP = 4
 GREETING_BYTES = 64
 SIGNATURE_BYTES = 10
 VERSION = 3
-MORE, LONG, COMMAND = 1, 2, 4
+MORE, LONG, COMMAND, RESERVED = 1, 2, 4, 0xF8
 MAX_FRAME_BYTES = 1 << 40
 GREETED = 4
 """Confirmations that a whole greeting counts for: 64 bytes do not come about by chance."""
@@ -55,7 +55,7 @@ def _length(src: Array, at: int) -> int:
 def _fits(src: Array, at: int, size: int, skip: int) -> bool:
     """Tell whether a segment (size known bytes, then skip unknown ones) is exactly one frame."""
     head = 9 if size > 0 and src[at] & LONG else 2
-    if size < head or src[at] & ~(MORE | LONG | COMMAND):
+    if size < head or src[at] & RESERVED:
         return False
     return head + _length(src, at) == size + skip
 
@@ -118,7 +118,7 @@ def _begin_frame(f: Row, carry: Array, link: Row) -> bool:
 def _header_byte(f: Row, carry: Array, link: Row, span: Row, byte: int, made: Rows, cells: Array) -> None:
     """Take one byte of a frame header."""
     if f["got"] == 0:
-        if byte & ~(MORE | LONG | COMMAND):
+        if byte & RESERVED:
             _lose(f, link)
             return
         if f["synced"] == 0:
