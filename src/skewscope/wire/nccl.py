@@ -9,6 +9,9 @@ ends with the size. A data socket has raw bytes only: its flow is NCCL's, and ma
 Without the greeting in sight a flow is NCCL's after CHAIN sizes, each alone in a segment at exactly the place
 where the one before says, and nothing back (`chained`). Nothing else on the wire says where messages begin.
 
+A size that the snap length cut off (it may stand behind other data) is taken for that of the message before:
+sizes repeat. Where it was another one, the chain is lost at the next size in sight.
+
 Phases: LOST -> HELLO at the magic; HELLO -> SIZE; SIZE -> BODY -> SIZE. The first size must be a segment
 of its own (with its data if short), and so must the first one out of a hole.
 """
@@ -99,6 +102,7 @@ def begin(f: Row, link: Row) -> None:
     f["got"] = 0
     f["stream"] = 0
     f["synced"] = 1
+    f["cut"] = 0
     f["length"] = 0
     link["confirms"] = GREETED
 
@@ -109,6 +113,7 @@ def _greeted(f: Row, carry: Array, link: Row) -> None:
     f["got"] = 0
     f["phase"] = SIZE if _u32(carry, i64(TYPE_AT)) == NET_SOCKET else LOST
     f["synced"] = 0
+    f["cut"] = 0
     f["stream"] = carry[INDEX_AT]
     f["length"] = 0
     link["confirms"] = GREETED
@@ -126,9 +131,17 @@ def _end(f: Row, span: Row, end_ns: int, made: Rows, cells: Array) -> None:
 
 
 @inner
+def _start(f: Row, span: Row) -> None:
+    """Note where the first byte of a size is."""
+    if f["got"] == 0:
+        f["ts"] = span["ts"]
+        f["frame"] = span["frame"]
+
+
+@inner
 def _sized(f: Row, nbytes: int, span: Row, made: Rows, cells: Array) -> None:
     """A message begins, unless its size is impossible: then the chain is lost."""
-    if nbytes > MAX_MESSAGE_BYTES:
+    if nbytes > (f["length"] if f["cut"] == 1 else MAX_MESSAGE_BYTES):
         f["phase"] = LOST
         f["got"] = 0
         return
@@ -165,12 +178,12 @@ def _size_byte(
         if f["synced"] == 0 and not alone:
             f["phase"] = LOST
             return
-        f["ts"] = span["ts"]
-        f["frame"] = span["frame"]
+    _start(f, span)
     carry[f["got"]] = src[at + k]
     f["got"] += 1
     if f["got"] == SIZE_BYTES:
         _sized(f, i64(_u32(carry, i64(0))), span, made, cells)
+        f["cut"] = 0
 
 
 @inner
@@ -203,16 +216,23 @@ def take(f: Row, carry: Array, link: Row, span: Row, src: Array, at: int, made: 
     """Take one span (data, or a hole: all unknown); a message that ends in a hole gets end_ns = 0."""
     _known(f, carry, link, span, src, at, made, cells)
     skip = span["skip"]
-    if skip == 0:
-        return
-    if f["phase"] == BODY:
-        passed = min(f["left"], skip)
-        f["left"] -= passed
-        skip -= passed
-        if f["left"] == 0:
-            _end(f, span, i64(0) if span["kind"] == HOLE else span["ts"], made, cells)
-    if skip > 0:
-        f["phase"] = LOST
+    while skip > 0 and f["phase"] != LOST:
+        if f["phase"] == BODY:
+            passed = min(f["left"], skip)
+            f["left"] -= passed
+            skip -= passed
+            if f["left"] == 0:
+                _end(f, span, i64(0) if span["kind"] == HOLE else span["ts"], made, cells)
+        elif (
+            f["phase"] == SIZE and span["kind"] != HOLE and skip >= SIZE_BYTES - f["got"] and f["synced"] == 1
+        ):
+            skip -= SIZE_BYTES - f["got"]
+            _start(f, span)
+            f["cut"] = 1
+            _sized(f, i64(f["nbytes"]), span, made, cells)
+        else:
+            f["phase"] = LOST
+    if f["phase"] == LOST:
         f["got"] = 0
 
 
