@@ -1,8 +1,8 @@
 """NCCL's collectives over sockets: ring all-reduce and ring broadcast, one connection to the next rank.
 
 A rank only ever sends to the next one and receives from the one before, over a connection that the sender
-opened (net_socket.cc): size, then data. TCP's own window is all that holds a sender back. A rank passes a piece
-on only after it received it, so a late rank holds up all the others.
+opened (net_socket.cc): size, then data. TCP's own window is all that holds a sender back. A rank passes a
+piece on only after it received it, so a late rank holds up all the others.
 """
 
 from __future__ import annotations
