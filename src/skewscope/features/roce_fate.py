@@ -31,7 +31,8 @@ SKIPPED_NS = 50_000_000
 
 MAX_LANES = 1 << 16
 
-# Columns of a lane's state: next number at the sender's tap, at the receiver's (-1 = none), when a gap opened.
+# Columns of a lane's state: next number at the sender's tap and at the receiver's (-1 = none); since when a
+# gap is open (ns).
 NEXT, TAKEN, GAP_NS, COLUMNS = range(4)
 
 

@@ -37,8 +37,7 @@ class Detector:
         no = np.where(window["inner"] > 0, np.nan_to_num(window["not_ready"]), 0.0)
         refused = window.state["refused"][window.slot] * (1.0 - p.leak) + no
         window.state["refused"][window.slot] = np.minimum(refused, 3.0 * p.min_refused)
-        first = window.onset_of("not_ready") if (no > 0).any() else window.onset_of("zero_windows")
-        onset = np.where(no > 0, first, window.onset_of("zero_windows")).astype(np.float64)
+        onset = np.where(no > 0, window.onset_of("not_ready"), window.onset_of("zero_windows"))
         busy = (now > 0) | (no > 0)
         since[window.slot] = np.where(busy & (since[window.slot] == 0), onset, since[window.slot])
         since[window.slot] = np.where((after < 0.1) & (refused < 0.1), 0.0, since[window.slot])
