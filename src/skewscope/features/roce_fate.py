@@ -85,12 +85,14 @@ class RoceFate:
         self._state = np.full((0, COLUMNS), -1, dtype=np.int64)
         self._refused = np.full(0, -1, dtype=np.int64)
 
-    def update(self, roce: Table, graph: GraphRows) -> tuple[Array, Array, Array]:
-        """Return (lanes of requests sent int64 (n,), events int64 (n, 6), copies that crossed int64 (n, 3)).
+    def update(self, roce: Table | None, graph: GraphRows) -> tuple[Array, Array, Array]:
+        """Return (lanes of requests sent int64 (n,), events int64 (n, 6), crossed copies int64 (n, 3)).
 
-        roce: in order of time. Lanes are 2 * flow + way; events and crossings as in transport.PairRows.
+        roce: in order of time, None where no source has it. Lanes are 2 * flow + way.
         """
         empty = np.zeros(0, dtype=np.int64), np.zeros((0, 6), dtype=np.int64), np.zeros((0, 3), np.int64)
+        if roce is None or not len(roce):
+            return empty
         op = roce["opcode"].astype(np.int64)
         refuses = (op == ACKNOWLEDGE) & (roce["syndrome"] >> 5 == NOT_READY)
         asked = (op < 0x20) & ((np.int64(1) << (op & 0x1F)) & REQUESTS > 0)

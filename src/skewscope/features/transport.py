@@ -89,7 +89,7 @@ class Transport:
             self._tap_last[tap] = last
         cols, touched = self._lanes.gather(packets, len(slice_.directory.flows), graph.vantage)
         rtt, transit, events = self._scan(slice_, cols, graph)
-        sent, more, crossed = self._roce.update(slice_.tables["roce"], graph)
+        sent, more, crossed = self._roce.update(slice_.tables.get("roce"), graph)
         events = np.concatenate([events, more])
         rows = self._rows(slice_, touched, graph, rtt, transit, events, sent)
         rows.passed = np.concatenate([rows.passed, crossed])
