@@ -14,12 +14,12 @@ ADAPTIVE = replace(RING, channels=2, qps=2, split=True, message_bytes=131_072, s
 
 
 def told(folder, ring, *faults):
-    """Return (report, [(condition, first culprit's last byte of address - 1)])."""
+    """Return (report, [(condition, rank or rank of the link of the first culprit)])."""
     truth = write(replace(ring, faults=faults), folder)
     assert truth["synthetic"]
     report = pipeline.run(sorted(folder.glob("*.pcap")))
     return report, [
-        (i.condition, int(i.culprits[0].id.rsplit(".", 1)[1]) - 1 if i.culprits else -1)
+        (i.condition, truth["ranks"].index(i.culprits[0].id.split("->")[0]) if i.culprits else -1)
         for i in report.incidents
     ]
 
@@ -45,9 +45,18 @@ def test_a_late_receiver_is_named_and_not_the_sender_that_waits_for_it(tmp_path)
     assert found == [("c20", 1)]
 
 
-def test_losses_on_a_link_blame_no_rank(tmp_path):
-    _, found = told(tmp_path, RING, RingFault("loss", 2, 0.003, start_step=75))
-    assert [f for f in found if f[0] in ("c20", "c38")] == []
+@pytest.mark.parametrize(("seed", "target"), [(1, 2), (4, 0)])
+def test_losses_are_put_down_to_their_link_and_to_no_rank(tmp_path, seed, target):
+    ring = replace(RING, seed=seed)
+    report, found = told(tmp_path, ring, RingFault("loss", target, 0.005, start_step=60))
+    assert found == [("c25", target)]
+    assert report.incidents[0].culprits[0].kind == "link"
+
+
+def test_a_receiver_without_buffers_is_named_and_no_rank_is_slow(tmp_path):
+    ring = replace(RING, ranks=3, channels=2, seed=5)
+    _, found = told(tmp_path, ring, RingFault("rnr", 2, 0.03, start_step=50))
+    assert found == [("c26", 2)]
 
 
 def test_a_rank_that_stops_now_and_then_is_named(tmp_path):

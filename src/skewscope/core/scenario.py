@@ -54,7 +54,7 @@ class Workload:
     think_s: float = 0.0
     gateway: bool = True
     framing: str = "gloo"
-    """gloo | opaque (same rhythm, unreadable bytes)."""
+    """gloo | opaque (same rhythm, unreadable bytes) | nccl (over sockets, connected before the capture)."""
     bulk_bps: float = 0.0
     """Rate of a bulk flow from rank 1 to rank 0 (a KV cache transfer, say); 0 = none."""
 

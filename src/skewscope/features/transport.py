@@ -13,6 +13,7 @@ from skewscope.core.tables import Array
 from skewscope.features import tcp_fate as fate
 from skewscope.features import tcp_kernel as k
 from skewscope.features.graph import GraphRows, grow
+from skewscope.features.roce_fate import E_NOT_READY, RoceFate
 from skewscope.features.tcp_lanes import Lanes
 
 
@@ -37,7 +38,7 @@ class Transport:
         {
             "bytes": FeatureColumn("bytes", "TCP and UDP payload sent"),
             "packets": FeatureColumn("1", "packets sent"),
-            "segments": FeatureColumn("1", "TCP data segments sent"),
+            "segments": FeatureColumn("1", "TCP data segments and RoCE request packets sent"),
             "largest_bytes": FeatureColumn("bytes", "largest TCP payload sent"),
             "resent": FeatureColumn("1", "segments sent again, for whatever reason"),
             "lost": FeatureColumn("1", "copies that were lost"),
@@ -64,6 +65,7 @@ class Transport:
             "ce_marks": FeatureColumn("1", "packets marked congestion experienced"),
             "collective_bytes": FeatureColumn("bytes", "payload on flows that carry collectives"),
             "inner": FeatureColumn("1", "1 where both are hosts of the cluster, 0 where one is a client"),
+            "not_ready": FeatureColumn("1", "RoCE packets that b refused for want of a buffer (RNR NAK)"),
             "http_bytes": FeatureColumn("bytes", "payload on flows that carry HTTP"),
         },
     )
@@ -71,6 +73,7 @@ class Transport:
 
     def __init__(self) -> None:
         self._lanes = Lanes()
+        self._roce = RoceFate()
         self._pending = np.zeros((1024, 9), dtype=np.int64)
         self._pending_count = 0
         self._tap_last = np.zeros(0, dtype=np.int64)
@@ -86,7 +89,11 @@ class Transport:
             self._tap_last[tap] = last
         cols, touched = self._lanes.gather(packets, len(slice_.directory.flows), graph.vantage)
         rtt, transit, events = self._scan(slice_, cols, graph)
-        return self._rows(slice_, touched, graph, rtt, transit, events)
+        sent, more, crossed = self._roce.update(slice_.tables.get("roce"), graph)
+        events = np.concatenate([events, more])
+        rows = self._rows(slice_, touched, graph, rtt, transit, events, sent)
+        rows.passed = np.concatenate([rows.passed, crossed])
+        return rows
 
     def _scan(self, slice_: Slice, cols: Array, graph: GraphRows) -> tuple[Array, Array, Array]:
         n = len(cols)
@@ -119,8 +126,9 @@ class Transport:
         return rtt[: counts[0]], transit[: counts[1]], events[: counts[2]]
 
     def _rows(
-        self, slice_: Slice, touched: Array, graph: GraphRows, rtt: Array, transit: Array, events: Array
-    ) -> PairRows:
+        self, slice_: Slice, touched: Array, graph: GraphRows, rtt: Array, transit: Array, events: Array,
+        sent: Array,
+    ) -> PairRows:  # fmt: skip
         lanes = np.unique(np.concatenate([touched, events[:, 1], self._zero_lanes]))
         ends = graph.ends[lanes // 2]
         every = np.arange(len(lanes))
@@ -128,6 +136,8 @@ class Transport:
         pairs, row = np.unique((source << 32) + target, return_inverse=True)
         index = _Rows(lanes, row, len(pairs))
         columns = self._sums(index, graph)
+        requests = index.of(index.known(sent[:, None])[:, 0])
+        columns["segments"] += np.bincount(requests, minlength=index.count)
         onset: dict[str, Array] = {}
         frames: dict[str, Array] = {}
         trips = index.known(rtt)
@@ -237,7 +247,12 @@ class _Rows:
     ) -> None:
         """Add loss counts, the sizes of lost copies and the first lost copy's time and frame."""
         where = self.of(events[:, 1])
-        kinds = {"lost": fate.E_LOST, "needless": fate.E_NEEDLESS, "zero_windows": fate.E_CLOSED}
+        kinds = {
+            "lost": fate.E_LOST,
+            "needless": fate.E_NEEDLESS,
+            "zero_windows": fate.E_CLOSED,
+            "not_ready": E_NOT_READY,
+        }
         for name, kind in kinds.items():
             hit = events[:, 0] == kind
             if name not in columns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 
+from skewscope.wire import nccl
 from skewscope.wire.gloo import PREAMBLE_BYTES
 from skewscope.wire.pcap import HEADER_BYTES
 
@@ -230,6 +231,17 @@ class Lane:
 def gloo_preamble(nbytes: int, opcode: int, prefix: int, tag: int, length: int, delta: int = 0) -> bytes:
     """Return a Gloo preamble; `nbytes` is the payload that follows it, `length` the buffer's part."""
     return _PREAMBLE.pack(PREAMBLE_BYTES + nbytes, opcode, prefix << 56 | tag << 24 | delta, 0, length, 0)
+
+
+def nccl_hello(index: int = 0, kind: int = nccl.NET_SOCKET) -> bytes:
+    """Return the greeting of a socket of NCCL."""
+    return struct.pack("<QIB", nccl.MAGIC, kind, index)
+
+
+def nccl_writes(body: bytes) -> list[bytes]:
+    """Return what NCCL writes for one message on its only socket: size and data, in one piece if short."""
+    size = struct.pack("<I", len(body))
+    return [size + body] if len(body) <= nccl.INLINE_BYTES else [size, body]
 
 
 def http_chunk(body: bytes) -> bytes:

@@ -11,7 +11,7 @@ Flows without a signature are tested at every segment start, and count as opaque
 from __future__ import annotations
 
 from skewscope.core.tables import Array
-from skewscope.wire import gloo, http1, http2, tls, zmtp
+from skewscope.wire import gloo, http1, http2, nccl, tls, zmtp
 from skewscope.wire.jit import inner, njit
 from skewscope.wire.layout import (
     CARRY,
@@ -22,6 +22,7 @@ from skewscope.wire.layout import (
     HTTP2,
     HTTP_ROWS,
     MESSAGE_ROWS,
+    NCCL,
     OPAQUE,
     OPEN,
     PAUSED,
@@ -52,6 +53,8 @@ def signature(link: Row, src: Array, at: int, size: int, skip: int) -> int:
         return TLS
     if zmtp.looks_like(src, at, size):
         return ZMTP
+    if nccl.looks_like(src, at, size):
+        return NCCL
     if http1.looks_like(src, at, size) != http1.NOTHING:
         return HTTP1
     if http2.looks_like(link, src, at, size, skip):
@@ -68,6 +71,8 @@ def _reset(fr: Framing, slot: int, link: Row) -> None:
     link["asked"] = 0
     link["tries"] = 0
     link["frames"] = 0
+    link["ways"] = 0
+    link["sizes"] = 0
     for s in (2 * slot, 2 * slot + 1):
         http2.close(fr.framers[s], fr.h2)
         fr.framers[s]["phase"] = 0
@@ -91,17 +96,22 @@ def _close(fr: Framing, span: Row, out: Out) -> None:
         http2.close(f, fr.h2)
     elif proto == ZMTP:
         zmtp.close(f, span, out.messages, out.cells)
+    elif proto == NCCL:
+        nccl.close(f, span, out.messages, out.cells)
     f["phase"] = 0
     f["got"] = 0
 
 
 @inner
-def _classify(protocols: Array, link: Row, span: Row, src: Array, at: int) -> None:
+def _classify(protocols: Array, link: Row, f: Row, span: Row, src: Array, at: int) -> None:
     """Look for a signature at a segment start of a flow without protocol."""
     if span["kind"] != DATA or span["head"] == 0 or span["size"] == 0:
         return
     found = signature(link, src, at, span["size"], span["skip"])
-    if found == UNKNOWN:
+    if found == UNKNOWN and nccl.chained(link, span, src, at):
+        link["proto"] = NCCL
+        nccl.begin(f, link)
+    elif found == UNKNOWN:
         link["tries"] = min(link["tries"] + 1, MAX_TRIES)
         if link["tries"] == MAX_TRIES:
             link["proto"] = OPAQUE
@@ -196,7 +206,7 @@ def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: 
         s = span["stream"]
         link = fr.links[s >> 1]
         if link["proto"] == UNKNOWN or link["proto"] == OPAQUE:
-            _classify(fr.protocols, link, span, src, at)
+            _classify(fr.protocols, link, fr.framers[s], span, src, at)
         proto = link["proto"]
         if proto in (UNKNOWN, OPAQUE):
             i += 1
@@ -209,6 +219,8 @@ def frame(spans: Rows, start: int, count: int, buffer: Array, arena: Array, fr: 
             tls.take(f, fr.carry[s], link, span, src, at, out.records, out.cells)
         elif proto == ZMTP:
             zmtp.take(f, fr.carry[s], link, span, src, at, sticky, out.messages, out.cells)
+        elif proto == NCCL:
+            nccl.take(f, fr.carry[s], link, span, src, at, out.messages, out.cells)
         elif proto == HTTP1:
             if _take_http1(fr, link, span, src, at, out):
                 continue

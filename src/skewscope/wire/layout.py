@@ -26,8 +26,8 @@ i64: Callable[[Any], int] = cast("Callable[[Any], int]", np.int64)
 DATA, HOLE, CLOSE, OPEN = 0, 1, 2, 3
 
 # Protocols of a flow. OPAQUE is still tested. GRPC is a name for reports: such a flow is framed as HTTP2.
-UNKNOWN, GLOO, HTTP1, TLS, OPAQUE, HTTP2, GRPC, ZMTP = 0, 1, 2, 3, 4, 5, 6, 7
-PROTOCOLS = ("unknown", "gloo", "http1", "tls", "opaque", "http2", "grpc", "zmtp")
+UNKNOWN, GLOO, HTTP1, TLS, OPAQUE, HTTP2, GRPC, ZMTP, NCCL = 0, 1, 2, 3, 4, 5, 6, 7, 8
+PROTOCOLS = ("unknown", "gloo", "http1", "tls", "opaque", "http2", "grpc", "zmtp", "nccl")
 
 CLOSED, TENTATIVE, RUNNING = 0, 1, 2
 """States of a direction. closed: no position known. tentative: position from a packet without data,
@@ -112,6 +112,9 @@ LINK = np.dtype(
         ("tries", "u2"),
         ("frames", "u1"),  # HTTP/2 frames seen in a row on a flow without protocol
         ("asks", "i8"),  # two bits each, oldest lowest: 0 other, 1 HEAD, 2 CONNECT
+        ("ways", "u1"),  # directions with data while there was no protocol: bits
+        ("sizes", "u1"),  # NCCL sizes seen in a row on a flow without protocol
+        ("due", "i8"),  # position of the next one
     ],
     align=True,
 )

@@ -16,6 +16,7 @@ USUAL = {
     "zero_window_s": 0.1,
     "zero_windows": 1.0,
     "inner": 1.0,
+    "not_ready": 0.0,
 }
 
 
@@ -65,3 +66,11 @@ def test_the_onset_is_the_first_closure_until_it_is_forgotten():
 def test_a_longer_closure_scores_higher():
     *_, early, _, _, _, late = judge(*[{}] * 9)
     assert 0.0 < early.score[0] < late.score[0]
+
+
+def test_refused_packets_are_found_without_a_closed_window():
+    open_ = {"zero_window_s": 0.0, "zero_windows": 0.0}
+    refused = open_ | {"not_ready": LIMIT.min_refused}
+    assert state_of(**refused) == FINDING
+    assert all(v.state[0] == CLEAR for v in judge(*[open_ | {"not_ready": 0.1}] * 40))
+    assert state_of(**refused, inner=0.0) == CLEAR

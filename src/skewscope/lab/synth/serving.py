@@ -7,11 +7,12 @@ time. Prefill takes one waiting request whole (unchunked) and alternates with de
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from skewscope.core.scenario import Workload
 from skewscope.lab.synth.gloo import Member
+from skewscope.lab.synth.nccl import RingMember
 from skewscope.lab.synth.noise import Noise, rng
 from skewscope.lab.synth.process import Process, seconds
 from skewscope.lab.synth.schedule import Schedule, active
@@ -110,7 +111,12 @@ class Replica:
     """A tensor-parallel group that serves requests at its rank 0."""
 
     def __init__(
-        self, workload: Workload, schedule: Schedule, members: list[Member], seed: int, name: str
+        self,
+        workload: Workload,
+        schedule: Schedule,
+        members: Sequence[Member | RingMember],
+        seed: int,
+        name: str,
     ) -> None:
         self.members = members
         self.front = members[0].process

@@ -6,6 +6,7 @@ from skewscope.core.scenario import Fault, Scenario
 from skewscope.lab.synth.foreign import Bulk, Datagrams
 from skewscope.lab.synth.gloo import Member
 from skewscope.lab.synth.kernel import Loop
+from skewscope.lab.synth.nccl import RingMember
 from skewscope.lab.synth.network import OTHERS, Network
 from skewscope.lab.synth.noise import Noise, rng
 from skewscope.lab.synth.process import Process, seconds
@@ -69,6 +70,8 @@ class World:
     def _replica(self, number: int) -> Replica:
         w, seed = self.scenario.workload, self.scenario.seed
         ranks = [self.processes[str(number * w.ranks + i)] for i in range(w.ranks)]
+        if w.framing == "nccl":
+            return Replica(w, self.schedule, self._ring(ranks), seed, f"{number}")
         opaque = w.framing == "opaque"
         members = [Member(process, i, w.ranks, seed, opaque) for i, process in enumerate(ranks)]
         edges = {tuple(sorted((i, (i + 1) % w.ranks))) for i in range(w.ranks) if w.ranks > 1}
@@ -78,6 +81,17 @@ class World:
             members[high].attach(low, dialled[0])
             members[low].attach(high, dialled[1])
         return Replica(w, self.schedule, members, seed, f"{number}")
+
+    def _ring(self, ranks: list[Process]) -> list[RingMember]:
+        """Return the members of a ring of NCCL's, each connected to the next."""
+        members = [RingMember(p, i, len(ranks), self.scenario.seed) for i, p in enumerate(ranks)]
+        for i, member in enumerate(members if len(ranks) > 1 else ()):
+            after = members[(i + 1) % len(members)]
+            port = self._port + after.rank
+            near, far = self.dialler.dial(member.process, after.process, port, established=True)
+            member.send_to(near)
+            after.receive_from(far)
+        return members
 
     def _client(self, name: str) -> Client:
         w = self.scenario.workload
