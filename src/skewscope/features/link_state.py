@@ -108,3 +108,17 @@ def changes(values: Array) -> Array:
     changed = np.ones(len(values), dtype=np.bool_)
     changed[1:] = values[1:] != values[:-1]
     return changed
+
+
+def short(ids: Array) -> Array:
+    """Return ids in 16 bits where they fit: such are sorted in one pass over them."""
+    return ids.astype(np.uint16) if len(ids) and ids.max() < 1 << 16 else ids
+
+
+def latest(host: Array, size: Array, times: Array) -> Iterable[tuple[int, int, int]]:
+    """Return (host, size, time) of the last copy of each size at each host.
+
+    All int64 (n,), by host and then by time (ns); sizes are of 32 bits.
+    """
+    last = len(host) - 1 - np.unique((host << 32 | size)[::-1], return_index=True)[1]
+    return zip(host[last].tolist(), size[last].tolist(), times[last].tolist(), strict=True)

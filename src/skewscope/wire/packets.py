@@ -205,15 +205,9 @@ def _found(
 
 @njit
 def parse_frames(
-    buf: Array,
-    records: Records,
-    link: int,
-    c: Columns,
-    cache: Cache,
-    missed: Array,
-    state: Rows,
+    buf: Array, records: Records, link: int, c: Columns, cache: Cache, missed: Array, state: Rows,
     patience: int,
-) -> tuple[int, int]:
+) -> tuple[int, int]:  # fmt: skip
     """Parse a batch to its end, or until `patience` rows are yet to be named.
 
     Returns (rows parsed, the number of rows in `missed`: see `name_rows`). Without link types for each record

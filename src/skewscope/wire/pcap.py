@@ -19,7 +19,7 @@ from skewscope.wire.records import Interface, Rows, Walk
 
 HEADER_BYTES = 24
 AHEAD_BYTES = 1024
-"""How far ahead of a record header memory is asked for: where the next one lies is known only from this one."""
+"""How far ahead of a record header memory is asked for: where the next one lies only this one tells."""
 
 
 @dataclass(frozen=True)
