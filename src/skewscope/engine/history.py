@@ -51,6 +51,11 @@ COMPACT = 64
 """Windows of edges that are added up at a time."""
 
 MAX_ROUNDS = 600
+"""Latest windows of rounds kept of a group."""
+
+MIN_ROUNDS, ALL_ROUNDS = 64, 1 << 15
+"""... and the fewest, where all groups together have more than ALL_ROUNDS (about 64 MiB)."""
+
 MAX_EDGES = 1 << 16
 
 
@@ -156,7 +161,11 @@ class History:
             # Copied, for a view would keep the rows of all groups.
             part = _Part(cells[:, lo:hi].copy(), rounds.start[firsts[i] : firsts[i + 1]] - lo)
             self._counts[g] = self._counts.get(g, 0) + len(part.start)
-            self._rounds.setdefault(g, deque(maxlen=MAX_ROUNDS)).append(part)
+            late = self._rounds.setdefault(g, deque())
+            late.append(part)
+            limit = min(MAX_ROUNDS, max(MIN_ROUNDS, ALL_ROUNDS // len(self._rounds)))
+            while len(late) > limit:
+                late.popleft()
             early = self._early.setdefault(g, [])
             if sum(len(known.start) for known in early) < 64:
                 early.append(part)

@@ -161,7 +161,7 @@ class Links:
         accused = {(min(k), max(k)) for k in slow if pairs[k].witness}
         recent = any(end_ns - e.last_ns < TOLD_NS for e in self._episodes.values())
         times = sorted(ts for seen in self._lost_at.values() for ts in seen) if recent else []
-        return Active(pairs, slow, by_host(pairs), accused, sum(p.lost for p in pairs.values()), times)
+        return Active(pairs, slow, by_host(tuple(pairs)), accused, sum(p.lost for p in pairs.values()), times)
 
     def _absorb(
         self, key: tuple[int, int], i: int, pairs: PairRows, values: Mapping[str, list[float]],
