@@ -2,6 +2,7 @@
 
 import ipaddress
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +67,9 @@ def test_flows_come_back_as_they_were_given():
     assert list(flows) == [*given, given[0], *given]
     assert flows[2] == given[0]
     assert flows == Flows(list(flows))
+    again = Flows()
+    again.add(*(np.array([getattr(f, n) for f in flows]) for n in ("a", "a_port", "b", "b_port", "proto")))
+    assert again == flows
     assert flows != Flows(given)
     with pytest.raises(IndexError):
         flows[5]

@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from skewscope.core.tables import Array
+
 
 @dataclass
 class Tap:
@@ -48,6 +50,11 @@ class Flows:
         """Add flows in order."""
         for flow in flows:
             self.append(flow)
+
+    def add(self, *columns: Array) -> None:
+        """Add flows in order, given as columns of shape (n,): a, a_port, b, b_port, proto."""
+        for column, values in zip(self._columns, columns, strict=True):
+            column.frombytes(values.astype(column.typecode).tobytes())
 
     def __iadd__(self, flows: Iterable[Flow]) -> Flows:
         self.extend(flows)
