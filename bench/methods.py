@@ -1,14 +1,15 @@
-"""The things that are compared: our header parser, the C reference, dpkt, and `diagnose` end to end."""
+"""The things that are compared: our header parser, the C reference, other readers, `diagnose` end to end."""
 
-import importlib
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,15 @@ from skewscope.wire.packets import PacketParser
 from skewscope.wire.pcap import HEADER_BYTES, parse_header, walk_records
 
 REFERENCE = Path(__file__).parent / "parse_ref.c"
-DPKT_PACKETS = 40_000
-"""A slice: dpkt needs a quarter of a minute for a million packets."""
+EVERY = 1 << 62
+PEERS: dict[str, tuple[str, int, list[str]]] = {
+    "pcapy": ("pcapy-ng next_batch, columns by NumPy", EVERY, ["pcapy", "numpy"]),
+    "python": ("struct in plain Python, a slice", 200_000, []),
+    "dpkt": ("dpkt, a slice", 40_000, ["dpkt"]),
+    "tshark": ("tshark -T fields, a slice", 50_000, []),
+    "scapy": ("scapy, a slice", 2_000, ["scapy.all"]),
+}
+"""Methods of bench/peers.py: name in the table, packets of the file that it is given, what it imports."""
 
 
 def parse_headers(path: Path) -> tuple[int, float]:
@@ -30,9 +38,12 @@ def parse_headers(path: Path) -> tuple[int, float]:
     """
     data = np.fromfile(path, dtype=np.uint8)
     start = time.perf_counter()
+    return _parse(data, PacketParser(Directory())), time.perf_counter() - start
+
+
+def _parse(data: np.ndarray, parser: PacketParser) -> int:
     header = parse_header(data[:HEADER_BYTES].tobytes())
     assert header is not None
-    parser = PacketParser(Directory())
     ts = np.empty(MAX_RECORDS, dtype=np.int64)
     at, captured, wire = (np.empty(MAX_RECORDS, dtype=np.int64) for _ in range(3))
     pos, count = HEADER_BYTES, 0
@@ -42,7 +53,7 @@ def parse_headers(path: Path) -> tuple[int, float]:
             block, 0, header.big_endian, header.unit_ns, header.record_bytes, ts, at, captured, wire
         )
         if n == 0:
-            return count, time.perf_counter() - start
+            return count
         parser.parse(block, ts[:n].copy(), at[:n], captured[:n], wire[:n], 0, count + 1)
         pos, count = pos + used, count + n
 
@@ -66,28 +77,44 @@ def parse_in_c(program: Path, path: Path) -> tuple[int, float]:
     return sorted(passes, key=lambda p: p[1])[len(passes) // 2]
 
 
-def has_dpkt() -> bool:
-    """Return whether dpkt is installed."""
-    return importlib.util.find_spec("dpkt") is not None
-
-
-def parse_with_dpkt(path: Path) -> tuple[int, float]:
-    """Parse a slice of the file with dpkt, the same fields; return (packets, seconds)."""
-    dpkt = importlib.import_module("dpkt")
-    rows = []
+def parse_in_threads(path: Path, threads: int) -> tuple[int, float]:
+    """Parse the whole file once in each thread, with parsers of one run; return (packets, seconds)."""
+    data = np.fromfile(path, dtype=np.uint8)
+    first = PacketParser(Directory())
+    parsers = [first, *(first.twin() for _ in range(threads - 1))]
     start = time.perf_counter()
-    with path.open("rb") as file:
-        for ts, frame in dpkt.pcap.Reader(file):
-            ip = dpkt.ethernet.Ethernet(frame).data
-            tcp = getattr(ip, "data", None)
-            if isinstance(tcp, dpkt.tcp.TCP):
-                size = ip.len - 4 * ip.hl - 4 * tcp.off
-                rows.append(
-                    (ts, ip.src, ip.dst, tcp.sport, tcp.dport, tcp.seq, tcp.ack, tcp.flags, tcp.win, size)
-                )
-            if len(rows) >= DPKT_PACKETS:
-                break
-    return len(rows), time.perf_counter() - start
+    with ThreadPoolExecutor(threads) as pool:
+        counts = list(pool.map(lambda parser: _parse(data, parser), parsers))
+    return sum(counts), time.perf_counter() - start
+
+
+def peers() -> dict[str, Callable[[Path], tuple[int, float]]]:
+    """Return the methods of bench/peers.py that can be run here: of the name that the table gives them.
+
+    The Python that has the libraries is this one, or that of SKEWSCOPE_BENCH_PEERS.
+    """
+    python = os.environ.get("SKEWSCOPE_BENCH_PEERS", sys.executable)
+    found = {}
+    for name, (title, packets, needs) in PEERS.items():
+        if shutil.which("tshark") if name == "tshark" else _imports(python, needs):
+            found[title] = partial(_parse_with_peer, python, name, packets)
+    return found
+
+
+def _imports(python: str, modules: list[str]) -> bool:
+    command = [
+        python,
+        "-c",
+        "import importlib, sys; [importlib.import_module(m) for m in sys.argv[1:]]",
+        *modules,
+    ]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def _parse_with_peer(python: str, name: str, packets: int, path: Path) -> tuple[int, float]:
+    command = [python, Path(__file__).parent / "peers.py", name, path, str(packets)]
+    count, seconds = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return int(count), float(seconds)
 
 
 @dataclass

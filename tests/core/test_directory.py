@@ -1,8 +1,13 @@
 """Names behind ids."""
 
-import pytest
+import ipaddress
 
-from skewscope.core.directory import Directory, Flow, Flows, address_text
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skewscope.core.directory import LID_HIGH, Directory, Flow, Flows, address_text
 
 MAPPED = 0xFFFF << 32
 
@@ -20,6 +25,15 @@ MAPPED = 0xFFFF << 32
 )
 def test_addresses_as_text(high, low, text):
     assert address_text(high, low) == text
+
+
+@given(st.lists(st.sampled_from([0, 0, 1, 0xFFFF]) | st.integers(0, 0xFFFF), min_size=8, max_size=8))
+def test_the_library_writes_the_same(words):
+    value = sum(word << 16 * n for n, word in enumerate(words))
+    mapped = value >> 32 == 0xFFFF
+    want = ipaddress.IPv4Address(value & 0xFFFFFFFF) if mapped else ipaddress.IPv6Address(value)
+    if value >> 64 != LID_HIGH:
+        assert address_text(value >> 64, value & (1 << 64) - 1) == str(want)
 
 
 def test_targets_are_interned_without_their_query():
@@ -53,6 +67,9 @@ def test_flows_come_back_as_they_were_given():
     assert list(flows) == [*given, given[0], *given]
     assert flows[2] == given[0]
     assert flows == Flows(list(flows))
+    again = Flows()
+    again.add(*(np.array([getattr(f, n) for f in flows]) for n in ("a", "a_port", "b", "b_port", "proto")))
+    assert again == flows
     assert flows != Flows(given)
     with pytest.raises(IndexError):
         flows[5]

@@ -131,6 +131,17 @@ def test_the_first_and_the_latest_rounds_are_kept(monkeypatch):
     assert history.rounds_near(99) == []
 
 
+def test_many_groups_keep_fewer_rounds_each(monkeypatch):
+    monkeypatch.setattr(module, "MIN_ROUNDS", 2)
+    monkeypatch.setattr(module, "ALL_ROUNDS", 12)
+    history = History()
+    for number in range(60):
+        feed(history, number, rounds(100 * number, 100, group=1 + number % 3))
+    # The first window of each, and the latest of it: 12 among three groups.
+    assert [len(history.rounds_near(g)) for g in (1, 2, 3)] == [5, 5, 5]
+    assert int(history.rounds_near(3)[-1].key[0]) == 5900
+
+
 def test_rounds_are_not_told_twice():
     history = History()
     feed(history, 0, rounds(0, 5))

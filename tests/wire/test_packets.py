@@ -7,7 +7,7 @@ import pytest
 
 from skewscope.core.directory import Directory
 from skewscope.wire import build, intern
-from skewscope.wire.packets import PacketParser
+from skewscope.wire.packets import PATIENCE, PacketParser
 
 MAC_A, MAC_B = b"\x02SYN\x00\x01", b"\x02SYN\x00\x02"
 A, B, C = (bytes([10, 1, 2, n]) for n in (3, 4, 5))
@@ -287,6 +287,14 @@ def many(count):
         )
         for i in range(count)
     ]
+
+
+def test_a_batch_gives_the_ids_that_its_frames_give_one_by_one():
+    frames = [frame for one in many(3 * PATIENCE) for frame in (one, one)] + many(PATIENCE + 1)
+    at_once, single = parse(frames), PacketParser(Directory())
+    rows = [parse([frame], parser=single) for frame in frames]
+    for name in ("src", "dst", "flow", "way"):
+        assert at_once[name].tolist() == [int(table[name][0]) for table in rows]
 
 
 def test_ids_survive_the_growth_of_their_tables():

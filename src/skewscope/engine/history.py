@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -51,7 +51,22 @@ COMPACT = 64
 """Windows of edges that are added up at a time."""
 
 MAX_ROUNDS = 600
+"""Latest windows of rounds kept of a group."""
+
+MIN_ROUNDS, ALL_ROUNDS = 64, 1 << 15
+"""... and the fewest, where all groups together have more than ALL_ROUNDS (about 64 MiB)."""
+
 MAX_EDGES = 1 << 16
+
+
+_ROUND_COLUMNS = tuple(name for name in Rounds.__dataclass_fields__ if name != "start")
+
+
+class _Part(NamedTuple):
+    """The rounds of one group in one window: int64 (columns of Rounds, n), first row of each round."""
+
+    cells: Array
+    start: Array
 
 
 class History:
@@ -61,8 +76,8 @@ class History:
         self._traces = {(scope, n): Traces(n in COUNTS) for scope, names in KEPT.items() for n in names}
         self._edges = np.zeros((0, 1 + len(CARRIED)), dtype=np.int64)
         self._fresh: list[Array] = []
-        self._rounds: dict[int, deque[Rounds]] = {}
-        self._early: dict[int, list[Rounds]] = {}
+        self._rounds: dict[int, deque[_Part]] = {}
+        self._early: dict[int, list[_Part]] = {}
         self._counts: dict[int, int] = {}
         self._directory: Directory | None = None
         self._graph: GraphRows | None = None
@@ -140,18 +155,29 @@ class History:
             return
         groups, cuts = np.unique(rounds.group, return_index=True)  # rows are sorted by group
         ends = np.append(cuts[1:], len(rounds.group))
-        for g, lo, hi in zip(groups.tolist(), cuts.tolist(), ends.tolist(), strict=True):
-            part = _part(rounds, lo, hi)
-            self._counts[g] = self._counts.get(g, 0) + len(part)
-            self._rounds.setdefault(g, deque(maxlen=MAX_ROUNDS)).append(part)
+        cells = np.stack([getattr(rounds, name) for name in _ROUND_COLUMNS])
+        firsts = np.searchsorted(rounds.start, np.append(cuts, len(rounds.group))).tolist()
+        for i, (g, lo, hi) in enumerate(zip(groups.tolist(), cuts.tolist(), ends.tolist(), strict=True)):
+            # Copied, for a view would keep the rows of all groups.
+            part = _Part(cells[:, lo:hi].copy(), rounds.start[firsts[i] : firsts[i + 1]] - lo)
+            self._counts[g] = self._counts.get(g, 0) + len(part.start)
+            late = self._rounds.setdefault(g, deque())
+            late.append(part)
+            limit = min(MAX_ROUNDS, max(MIN_ROUNDS, ALL_ROUNDS // len(self._rounds)))
+            while len(late) > limit:
+                late.popleft()
             early = self._early.setdefault(g, [])
-            if sum(map(len, early)) < 64:
+            if sum(len(known.start) for known in early) < 64:
                 early.append(part)
 
     def rounds_near(self, group: int) -> list[Rounds]:
         """Return the remembered rounds of a group: its first ones and its latest ones."""
         late = list(self._rounds.get(group, ()))
-        return [r for r in self._early.get(group, []) if not any(r is x for x in late)] + late
+        early = [r for r in self._early.get(group, []) if not any(r is x for x in late)]
+        return [
+            Rounds(start=part.start, **dict(zip(_ROUND_COLUMNS, part.cells, strict=True)))
+            for part in early + late
+        ]
 
     def series(self, units: Mapping[tuple[str, str], str]) -> list[Series]:
         """Return the series; `units` maps (scope, feature) to its unit."""
@@ -228,14 +254,6 @@ class History:
             first_ns=self.first_ns,
             last_ns=self.last_ns,
         )
-
-
-def _part(rounds: Rounds, lo: int, hi: int) -> Rounds:
-    """Return a copy of some rows, those of whole rounds: a view would keep all of the window's."""
-    names = (n for n in rounds.__dataclass_fields__ if n != "start")
-    columns = {n: getattr(rounds, n)[lo:hi].copy() for n in names}
-    start = rounds.start[np.searchsorted(rounds.start, lo) : np.searchsorted(rounds.start, hi)] - lo
-    return Rounds(start=start, **columns)
 
 
 def _place(address: str) -> tuple[int, int]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 
+from skewscope.core.jit import njit
 from skewscope.core.tables import Array
 
 RUN_UP = 32
@@ -61,13 +62,18 @@ class Dispersion:
 
         kind int64; excess float64 over its peers and spread float64 among them in s, NaN = unknown.
         """
-        known = np.isfinite(excess)
-        for k in np.unique(kind[known]).tolist():
-            mine, key = known & (kind == k), (member, k)
-            self._kinds.add(k)
-            self._excess.setdefault(key, deque(maxlen=RUN_UP)).extend(excess[mine].tolist())
-            self._spread.setdefault(key, deque(maxlen=RUN_UP)).extend(spread[mine].tolist())
-            self._when.setdefault(key, deque(maxlen=RUN_UP)).extend(ts_ns[mine].tolist())
+        rows = zip(kind.tolist(), excess.tolist(), spread.tolist(), ts_ns.tolist(), strict=True)
+        for k, over, apart, ts in rows:
+            if not isfinite(over):
+                continue
+            key = (member, k)
+            if key not in self._excess:
+                self._kinds.add(k)
+                self._excess[key], self._spread[key] = deque(maxlen=RUN_UP), deque(maxlen=RUN_UP)
+                self._when[key] = deque(maxlen=RUN_UP)
+            self._excess[key].append(over)
+            self._spread[key].append(apart)
+            self._when[key].append(ts)
 
     def judge(self, team: Sequence[int], round_s: float) -> tuple[int, tuple[float, ...], int]:
         """Return (the member that alone is unsteady, its values of COLUMNS, since when in ns).
@@ -113,10 +119,20 @@ def among_others(busy: Array, start: Array) -> tuple[Array, Array]:
     busy float64 (n,) in s, NaN unknown; start int64 (rounds,): first row of each round.
     """
     compared, spread = np.zeros(len(busy), dtype=np.bool_), np.full(len(busy), np.nan)
-    for lo, hi in pairwise(np.append(start, len(busy)).tolist()):
-        for j in range(lo, hi):
-            rest = np.delete(busy[lo:hi], j - lo)
-            rest = rest[np.isfinite(rest)]
-            compared[j] = len(rest) > 0
-            spread[j] = np.ptp(rest) if len(rest) > 1 else np.nan
+    _among_others(busy, start, compared, spread)
     return compared, spread
+
+
+@njit
+def _among_others(busy: Array, start: Array, compared: Array, spread: Array) -> None:
+    for number in range(len(start)):
+        lo = start[number]
+        hi = start[number + 1] if number + 1 < len(start) else len(busy)
+        for j in range(lo, hi):
+            least, most, count = np.inf, -np.inf, 0
+            for i in range(lo, hi):
+                if i != j and np.isfinite(busy[i]):
+                    least, most, count = min(least, busy[i]), max(most, busy[i]), count + 1
+            compared[j] = count > 0
+            if count > 1:
+                spread[j] = most - least

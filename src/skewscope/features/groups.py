@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
+from statistics import median
 from typing import cast
 
 import numpy as np
@@ -13,7 +15,7 @@ from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Sli
 from skewscope.core.tables import Array
 from skewscope.features.graph import GraphRows
 from skewscope.features.reference import LEARN, Reference
-from skewscope.features.rounds import RoundRows
+from skewscope.features.rounds import RoundRows, Rounds
 
 IDLE_RATIO = 20.0
 """An interval this many times the longest usual one is a stop or an idle time, not a slow round."""
@@ -77,8 +79,9 @@ class Groups:
         columns = {name: nan_rows(len(ids)) for name in self.SPEC.columns}
         onset = {"silence_ratio": np.zeros(len(ids), dtype=np.int64)}
         result = GroupRows("group", [slice_.directory.addresses[g] for g in ids], columns, onset)
+        heads = _heads(rounds.rounds)
         for i, g in enumerate(ids):
-            self._pace(i, g, rounds, columns)
+            self._pace(i, g, heads.get(g, []), columns)
             members = graph.groups[g]
             last = max((rounds.last_out.get(m, 0) for m in members), default=0)
             round_s, longest = self._usual(g)
@@ -90,24 +93,23 @@ class Groups:
                 onset["silence_ratio"][i] = last
             if np.isfinite(columns["slowdown_ratio"][i]):
                 self._slowdown[g] = float(columns["slowdown_ratio"][i])
-            result.slowdown.update(self._slowdown)
             if np.isfinite(round_s):
                 result.round_s[g] = round_s
                 result.longest_s[g] = longest
                 if any(np.isfinite(self._intervals.get((g, kind))[0]) for kind in self._kinds.get(g, ())):
                     result.settled.add(g)
+        result.slowdown.update(self._slowdown)
         return result
 
-    def _pace(self, i: int, g: int, rows: RoundRows, columns: dict[str, Array]) -> None:
-        r = rows.rounds
-        at = r.start[r.group[r.start] == g] if len(r) else np.zeros(0, dtype=np.int64)
-        columns["rounds"][i] = len(at)
-        if not len(at):
+    def _pace(
+        self, i: int, g: int, heads: list[tuple[int, tuple[int, int], int]], columns: dict[str, Array]
+    ) -> None:
+        columns["rounds"][i] = len(heads)
+        if not heads:
             return
         took = usual = 0.0
         counted = 0
-        for row in at:
-            entry, kind = int(r.entry[row]), (int(r.key[row] >> 32), int(r.previous[row] >> 32))
+        for entry, kind, _ in heads:
             before = self._last_entry.get(g)
             if before is not None and entry <= before[0]:
                 continue  # a round that some member reported late
@@ -117,16 +119,16 @@ class Groups:
             interval = (entry - before[0]) / 1e9
             key = (g, kind)
             reference, _ = self._intervals.get(key)
-            if np.isfinite(reference) and interval < IDLE_RATIO * self._usual(g)[1]:
+            if isfinite(reference) and interval < IDLE_RATIO * self._usual(g)[1]:
                 took, usual, counted = took + interval, usual + reference, counted + 1
-            self._intervals.learn(key, np.array([interval]), 0.05 * reference if reference > 0 else interval)
+            self._intervals.learn(key, [interval], 0.05 * reference if reference > 0 else interval)
             self._first.setdefault(g, deque(maxlen=FIRST)).append(interval)
             self._kinds.setdefault(g, {})[kind] = self._kinds.get(g, {}).get(kind, 0) + 1
         if counted:
             columns["interval_s"][i], columns["interval_ref_s"][i] = took / counted, usual / counted
             columns["slowdown_ratio"][i] = took / usual
-        sizes = np.array([r.largest[row] for row in at], dtype=np.float64)
-        columns["message_bytes"][i], columns["message_max_bytes"][i] = np.median(sizes), sizes.max()
+        sizes = [float(largest) for _, _, largest in heads]
+        columns["message_bytes"][i], columns["message_max_bytes"][i] = median(sizes), max(sizes)
         self._sizes.learn(g, sizes, float("inf"))
         columns["message_ref_bytes"][i] = self._sizes.get(g)[0]
 
@@ -134,7 +136,7 @@ class Groups:
         """Return the usual time per round and the longest usual interval (s), NaN while unknown."""
         counts = self._kinds.get(g, {})
         known = [(n, self._intervals.get((g, kind))[0]) for kind, n in counts.items()]
-        known = [(n, value) for n, value in known if np.isfinite(value)]
+        known = [(n, value) for n, value in known if isfinite(value)]
         total = sum(n for n, _ in known)
         if not total:
             # A slow group has shown no kind of round three times yet. Both are estimated high: too long
@@ -142,6 +144,17 @@ class Groups:
             first = self._first.get(g, ())
             return (sum(first) / len(first), max(first)) if len(first) >= LEARN else (np.nan, np.nan)
         return sum(n * value for n, value in known) / total, max(v for n, v in known if n >= 0.05 * total)
+
+
+def _heads(r: Rounds) -> dict[int, list[tuple[int, tuple[int, int], int]]]:
+    """Return per group its rounds in order: entry of the first member (ns), kind, largest message."""
+    at = r.start
+    kinds = zip((r.key[at] >> 32).tolist(), (r.previous[at] >> 32).tolist(), strict=True)
+    out: dict[int, list[tuple[int, tuple[int, int], int]]] = {}
+    rows = zip(r.group[at].tolist(), r.entry[at].tolist(), kinds, r.largest[at].tolist(), strict=True)
+    for g, entry, kind, largest in rows:
+        out.setdefault(g, []).append((entry, kind, largest))
+    return out
 
 
 FEATURE = Groups

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import median
 
 import numpy as np
@@ -50,7 +51,7 @@ class Active:
 
     pairs: dict[tuple[int, int], Pair]
     slow: set[tuple[int, int]]
-    of: dict[int, list[tuple[int, int]]]
+    of: Mapping[int, list[tuple[int, int]]]
     """Pairs that touch a host."""
     accused: set[tuple[int, int]]
     """The slow ones of which the delay is witnessed, without regard to direction."""
@@ -89,8 +90,9 @@ def load_class(sent_bytes: float) -> int:
     return int(sent_bytes).bit_length() // 2
 
 
-def by_host(pairs: Iterable[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
-    """Return the pairs that touch each host."""
+@lru_cache(maxsize=1)
+def by_host(pairs: tuple[tuple[int, int], ...]) -> Mapping[int, list[tuple[int, int]]]:
+    """Return the pairs that touch each host. Kept, for from slice to slice the pairs are mostly the same."""
     out: dict[int, list[tuple[int, int]]] = {}
     for key in pairs:
         for h in key:
@@ -108,3 +110,17 @@ def changes(values: Array) -> Array:
     changed = np.ones(len(values), dtype=np.bool_)
     changed[1:] = values[1:] != values[:-1]
     return changed
+
+
+def short(ids: Array) -> Array:
+    """Return ids in 16 bits where they fit: such are sorted in one pass over them."""
+    return ids.astype(np.uint16) if len(ids) and ids.max() < 1 << 16 else ids
+
+
+def latest(host: Array, size: Array, times: Array) -> Iterable[tuple[int, int, int]]:
+    """Return (host, size, time) of the last copy of each size at each host.
+
+    All int64 (n,), by host and then by time (ns); sizes are of 32 bits.
+    """
+    last = len(host) - 1 - np.unique((host << 32 | size)[::-1], return_index=True)[1]
+    return zip(host[last].tolist(), size[last].tolist(), times[last].tolist(), strict=True)

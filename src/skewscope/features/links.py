@@ -28,8 +28,10 @@ from skewscope.features.link_state import (
     Pair,
     by_host,
     changes,
+    latest,
     load_class,
     middle,
+    short,
 )
 from skewscope.features.reference import LEARN, Reference
 from skewscope.features.transport import PairRows
@@ -45,8 +47,7 @@ STICKY = 5
 """Slices for which a pair that was slow still counts as slow: not every pair sends in every slice."""
 
 DOUBT = 0.25
-"""Pairs added to a host's own in its share, so that a host known by one pair is accused with less
-certainty than one all of whose three pairs are slow."""
+"""Pairs added to a host's own in its share: who is known by one pair is accused with less certainty."""
 
 MIN_RTTS = 5
 """Round trips per window that a pair of members needs: flows with a message a step are answered late
@@ -137,11 +138,11 @@ class Links:
         self._note_tried(slice_, client)
         self._note_passed(graph, pairs.passed, groups)
         self._note_lost(slice_, graph, events, client)
+        late = dict(zip(inner, pairs.columns["reordered"][list(inner.values())].tolist(), strict=True))
         hosts = sorted(self._hosts)[:MAX_HOSTS]
         columns = {name: nan_rows(len(hosts)) for name in self.SPEC.columns}
-        onset = {
-            n: np.zeros(len(hosts), dtype=np.int64) for n in ("delay_s", "lost", "outage_s", "episode_lost")
-        }
+        dated = ("delay_s", "lost", "outage_s", "episode_lost")
+        onset = {n: np.zeros(len(hosts), dtype=np.int64) for n in dated}
         frames = {n: np.full((len(hosts), 2), -1, dtype=np.int64) for n in ("delay_s", "lost")}
         rows = FeatureRows("link", [slice_.directory.addresses[h] for h in hosts], columns, onset, frames)
         active = self._active(slice_.end_ns)
@@ -149,7 +150,7 @@ class Links:
             columns[name][:] = 0.0
         for i, h in enumerate(hosts):
             columns["round_s"][i] = groups.round_s.get(int(graph.member[h]), round_s)
-            self._delays(rows, i, h, inner, pairs, active)
+            self._delays(rows, i, h, inner, pairs, active, late)
             longest_s = groups.longest_s.get(int(graph.member[h]), float("inf"))
             self._losses(rows, i, h, active, slice_, longest_s)
         return rows
@@ -160,7 +161,7 @@ class Links:
         accused = {(min(k), max(k)) for k in slow if pairs[k].witness}
         recent = any(end_ns - e.last_ns < TOLD_NS for e in self._episodes.values())
         times = sorted(ts for seen in self._lost_at.values() for ts in seen) if recent else []
-        return Active(pairs, slow, by_host(pairs), accused, sum(p.lost for p in pairs.values()), times)
+        return Active(pairs, slow, by_host(tuple(pairs)), accused, sum(p.lost for p in pairs.values()), times)
 
     def _absorb(
         self, key: tuple[int, int], i: int, pairs: PairRows, values: Mapping[str, list[float]],
@@ -244,7 +245,7 @@ class Links:
 
     def _delays(
         self, rows: FeatureRows, i: int, h: int, inner: dict[tuple[int, int], int], pairs: PairRows,
-        active: Active,
+        active: Active, late: dict[tuple[int, int], float],
     ) -> None:  # fmt: skip
         c = rows.columns
         keys = active.of.get(h, [])
@@ -255,7 +256,11 @@ class Links:
         c["delay_in_s"][i], c["delay_out_s"][i] = into, out
         c["delay_s"][i] = np.fmax(into, out)
         c["delay_ratio"][i] = c["delay_s"][i] / c["round_s"][i]
+        c["reordered"][i] = sum(late[k] for k in keys if k in late)
+        c["slow_share"][i] = c["slow_cover"][i] = c["slow_fit"][i] = 0.0
         slow = [k for k in keys if k in active.slow]
+        if not slow:
+            return
         mine = {(min(k), max(k)) for k in keys}
         hit = {(min(k), max(k)) for k in slow}
         if not hit & active.accused:
@@ -263,7 +268,6 @@ class Links:
         c["slow_share"][i] = len(hit) / (len(mine) + DOUBT)
         c["slow_cover"][i] = len(hit & active.accused) / len(active.accused) if active.accused else 0.0
         c["slow_fit"][i] = c["slow_share"][i] * c["slow_cover"][i]
-        c["reordered"][i] = sum(pairs.columns["reordered"][inner[k]] for k in keys if k in inner)
         now = ((active.pairs[k].excess_s, inner[k], k) for k in slow if k in inner)
         best = max(now, key=lambda x: (isfinite(x[0]), x), default=None)
         if best is not None:
@@ -289,10 +293,11 @@ class Links:
         """Remember when each host's link last let something through, and the gaps between."""
         if not len(passed):
             return
+        passed = passed[np.argsort(passed[:, 1], kind="stable")]
         lanes = passed[:, 0]
         for end in (lanes % 2, 1 - lanes % 2):
             host = graph.ends[lanes // 2, end]
-            order = np.lexsort((passed[:, 1], host))
+            order = np.argsort(short(host), kind="stable")
             host, times = host[order], passed[order, 1]
             head = np.flatnonzero(changes(host))
             steps = np.diff(times, prepend=times[:1])
@@ -307,16 +312,8 @@ class Links:
             last = np.append(head[1:], len(host)) - 1
             for h, ts in zip(host[last].tolist(), times[last].tolist(), strict=True):
                 self._passed[h] = max(ts, self._passed.get(h, 0))
-            self._note_sizes(graph.ends[lanes // 2, end], passed)
-
-    def _note_sizes(self, host: Array, passed: Array) -> None:
-        """Remember when a copy of each size last crossed each host's link: the sizes in use are few."""
-        order = np.lexsort((passed[:, 1], passed[:, 2], host))
-        host, size = host[order], passed[order, 2]
-        last = np.append(np.flatnonzero((changes(host) | changes(size))[1:]), len(host) - 1)
-        times = passed[order, 1][last].tolist()
-        for h, nbytes, ts in zip(host[last].tolist(), size[last].tolist(), times, strict=True):
-            self._sizes.setdefault(h, {})[nbytes] = ts
+            for h, nbytes, ts in latest(host, passed[order, 2], times):
+                self._sizes.setdefault(h, {})[nbytes] = ts
 
     def _note_lost(self, slice_: Slice, graph: GraphRows, events: Array, client: Array) -> None:
         for lane, ts, length in events[events[:, 0] == t.E_LOST, 1:4].tolist():

@@ -21,7 +21,7 @@ from skewscope.features.dispersion import Dispersion, among_others
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.reference import RELEARN, Reference
-from skewscope.features.rounds import RoundRows, Rounds
+from skewscope.features.rounds import Held, RoundRows, Rounds
 from skewscope.features.transport import PairRows
 
 LATE_SHARE = 0.12
@@ -133,19 +133,21 @@ class Members:
         if len(rounds):
             excess, busy, peers_own, wait, masked = self._excess(rounds, graph)
             self._compare(rows, members, rounds, excess, busy, graph, groups)
-            order = np.argsort(rounds.member, kind="stable")
-            ranked = rounds.member[order]
-            lows, highs = (np.searchsorted(ranked, members, side).tolist() for side in ("left", "right"))
+            of: dict[int, list[int]] = {}
+            for row, m in enumerate(rounds.member.tolist()):
+                of.setdefault(m, []).append(row)
+            held = Held.of(rounds, excess, busy, peers_own, wait, masked)
             for i, m in enumerate(members):
-                mine = order[lows[i] : highs[i]]
-                if len(mine):
-                    g = int(graph.member[m])
-                    self._judge(rows, i, m, groups, g, rounds, mine, excess, masked)
-                    self._describe(rows, i, m, rounds, mine, peers_own, wait)
-                    known = mine[np.isfinite(excess[mine])]
-                    if len(known):
-                        columns["busy_s"][i] = mean(busy[known].tolist())
-                        columns["peers_busy_s"][i] = mean((busy[known] - excess[known]).tolist())
+                mine = of.get(m)
+                if mine:
+                    known = [row for row in mine if isfinite(held.excess[row])]
+                    columns["masked"][i] = sum(held.masked[row] for row in mine)
+                    self._judge(rows, i, m, groups, int(graph.member[m]), rounds, known, held)
+                    self._describe(rows, i, m, mine, held)
+                    if known:
+                        columns["busy_s"][i] = mean([held.busy[row] for row in known])
+                        apart = [held.busy[row] - held.excess[row] for row in known]
+                        columns["peers_busy_s"][i] = mean(apart)
         return rows
 
     def _compare(
@@ -183,10 +185,10 @@ class Members:
     def _note_idle(self, slice_: Slice, graph: GraphRows, endpoints: FeatureRows) -> None:
         """Remember the window ends at which a member's endpoint had nothing in hand."""
         busy: dict[str, float] = {}
-        for i, key in enumerate(endpoints.keys):
+        hand = np.nan_to_num(endpoints.columns["active_streams"] + endpoints.columns["open_requests"])
+        for key, count in zip(endpoints.keys, hand.tolist(), strict=True):
             host = key.rsplit(":", 1)[0].strip("[]")
-            hand = endpoints.columns["active_streams"][i] + endpoints.columns["open_requests"][i]
-            busy[host] = busy.get(host, 0.0) + float(np.nan_to_num(hand))
+            busy[host] = busy.get(host, 0.0) + count
         for members in graph.groups.values():
             for m in members:
                 if busy.get(slice_.directory.addresses[m]) == 0.0:
@@ -198,7 +200,10 @@ class Members:
         n = len(r.group)
         masked = np.zeros(n, dtype=np.bool_)
         own = np.where(r.own > 0, r.own / 1e9, np.nan)
+        since = int(r.own_from.min())
         for host, ends in self._idle.items():
+            if ends[-1] < since:
+                continue
             # With nothing in hand a group waits for a request, not for a member; the front end's own
             # time then runs from the request.
             span = np.searchsorted(ends, r.entry) > np.searchsorted(ends, r.own_from)
@@ -208,8 +213,10 @@ class Members:
             own[asked] = (r.entry[asked] - r.asked[asked]) / 1e9
         inside = r.inside / 1e9
         for host, times in self._resent.items():
+            if not times:
+                continue
             mine = np.flatnonzero(r.member == host)
-            if len(times) and len(mine):
+            if len(mine):
                 ts = np.array(times)
                 own_hit = _overlaps(r.own_from[mine], r.entry[mine], ts)
                 in_hit = _overlaps(r.inside_end[mine] - r.inside[mine], r.inside_end[mine], ts)
@@ -246,18 +253,16 @@ class Members:
         return busy - usual
 
     def _judge(
-        self, rows: FeatureRows, i: int, m: int, groups: GroupRows, g: int, r: Rounds, mine: Array,
-        excess: Array, masked: Array,
+        self, rows: FeatureRows, i: int, m: int, groups: GroupRows, g: int, r: Rounds, known: list[int],
+        held: Held,
     ) -> None:  # fmt: skip
         c = rows.columns
         # The first rounds of a group differ in kind: by a guess at their length an order of entry looks late.
         round_s = groups.round_s.get(g, np.nan) if g in groups.settled else np.nan
         longest = groups.longest_s.get(g, np.nan)
-        known = mine[np.isfinite(excess[mine])]
-        c["masked"][i] = np.count_nonzero(masked[mine])
-        if not len(known) or not isfinite(round_s):
+        if not known or not isfinite(round_s):
             return
-        values, kinds = excess[known].tolist(), (r.key[known] >> 32).tolist()
+        values, kinds = [held.excess[row] for row in known], [held.kind[row] for row in known]
         beyond = [float("nan")] * len(known)
         late = [False] * len(known)
         error = list(beyond)
@@ -314,21 +319,18 @@ class Members:
         calm = self._quiet[key] = min(scale, self._quiet.get(key, scale) * SCALE_GROWTH)
         return calm
 
-    def _describe(
-        self, rows: FeatureRows, i: int, m: int, r: Rounds, mine: Array, peers_own: Array, wait: Array
-    ) -> None:
+    def _describe(self, rows: FeatureRows, i: int, m: int, mine: list[int], held: Held) -> None:
         c = rows.columns
-        sole = mine[(r.own[mine] > 0) & (r.root[mine] == 0)]
-        if len(sole):
-            own = (r.own[sole] / 1e9).tolist()
+        own = [held.own[row] / 1e9 for row in mine if held.own[row] > 0 and held.root[row] == 0]
+        if own:
             middle = median(own)
             self._own.learn(m, own, middle)
             c["own_s"][i], c["own_ref_s"][i] = middle, self._own.get(m)[0]
-        peers = [value for value in peers_own[mine].tolist() if isfinite(value)]
+        peers = [value for row in mine if isfinite(value := held.peers_own[row])]
         if peers:
             c["peers_own_s"][i] = median(peers)
-        c["inside_s"][i] = max(r.inside[mine].tolist()) / 1e9
-        waits = [value for value in wait[mine].tolist() if isfinite(value)]
+        c["inside_s"][i] = max([held.inside[row] for row in mine]) / 1e9
+        waits = [value for row in mine if isfinite(value := held.wait[row])]
         if waits:
             c["wait_s"][i] = mean(waits)
 

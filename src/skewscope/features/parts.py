@@ -60,6 +60,7 @@ class Parts:
         self._framing: dict[int, int] = {}
         self._waiting: dict[int, deque[int]] = {}
         self._last_out: dict[int, int] = {}
+        self._shapes: dict[int, tuple[set[tuple[int, int]], list[int], int]] = {}
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> PartRows:
         """Absorb one slice."""
@@ -68,12 +69,17 @@ class Parts:
         columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
         data = _data(slice_.tables["messages"], graph)
         self._learn(data, graph)
-        pattern = {g: _pattern(self._edges.get(g, {}), graph.groups[g]) for g in graph.groups}
+        pattern = {g: self._pattern(g, graph.groups[g]) for g in graph.groups}
         at = {m: i for i, m in enumerate(members)}
+        sent, received = _volumes(data, graph, members)
+        columns["sent_bytes"][:], columns["received_bytes"][:] = sent, received
         for g, team in graph.groups.items():
             rows = [at[m] for m in team]
             columns["pattern"][rows] = pattern[g]
-            self._volumes(data, graph, team, rows, columns)
+            total = received[rows].sum()
+            if total > 0:
+                columns["received_share"][rows] = received[rows] / total
+                columns["received_ratio"][rows] = received[rows] / (total / len(rows))
             if pattern[g] == CHAIN:
                 for m, own in self._stages(data, graph, team).items():
                     columns["stage_s"][at[m]] = np.median(own) / 1e9
@@ -84,27 +90,24 @@ class Parts:
         """Add up bytes per edge, as one end's vantage shows them."""
         flow, way = data["flow"].astype(np.int64), data["way"].astype(np.int64)
         once = data.take(graph.vantage[flow, way] == data["tap"])
-        pairs = np.stack([once["src"], once["dst"], once["framing"]], axis=1).astype(np.int64)
-        unique, back = np.unique(pairs, axis=0, return_inverse=True)
-        size = np.bincount(back.reshape(-1), once["nbytes"].astype(np.float64), minlength=len(unique))
-        for (src, dst, framing), nbytes in zip(unique.tolist(), size.tolist(), strict=True):
+        ends = once["src"].astype(np.int64) << 40 | once["dst"].astype(np.int64) << 8
+        # Ids of addresses have 21 bits (wire.intern), framings eight.
+        unique, back = np.unique(ends | once["framing"], return_inverse=True)
+        size = np.bincount(back, once["nbytes"].astype(np.float64), minlength=len(unique))
+        for edge, nbytes in zip(unique.tolist(), size.tolist(), strict=True):
+            src, dst, framing = edge >> 40, edge >> 8 & 0xFFFFFFFF, edge & 0xFF
             g = int(graph.member[src])
             edges = self._edges.setdefault(g, {})
             edges[src, dst] = edges.get((src, dst), 0.0) + nbytes
             self._framing[g] = framing
 
-    def _volumes(
-        self, data: Table, graph: GraphRows, team: Sequence[int], rows: list[int], columns: dict[str, Array]
-    ) -> None:
-        flow, way = data["flow"].astype(np.int64), data["way"].astype(np.int64)
-        size = data["nbytes"].astype(np.float64)
-        out, into = graph.vantage[flow, way] == data["tap"], graph.vantage[flow, 1 - way] == data["tap"]
-        sent = np.array([size[out & (data["src"] == m)].sum() for m in team])
-        received = np.array([size[into & (data["dst"] == m)].sum() for m in team])
-        columns["sent_bytes"][rows], columns["received_bytes"][rows] = sent, received
-        if received.sum() > 0:
-            columns["received_share"][rows] = received / received.sum()
-            columns["received_ratio"][rows] = received / received.mean()
+    def _pattern(self, g: int, team: Sequence[int]) -> int:
+        """Return the pattern of a group, worked out anew where its heavy edges or its members changed."""
+        heavy, members = _heavy(self._edges.get(g, {})), list(team)
+        known = self._shapes.get(g)
+        if known is None or known[0] != heavy or known[1] != members:
+            known = self._shapes[g] = (heavy, members, _pattern(heavy, members))
+        return known[2]
 
     def _stages(self, data: Table, graph: GraphRows, team: Sequence[int]) -> dict[int, list[int]]:
         """Return per member of a chain the times (ns) from its input, or its last output, to its output."""
@@ -134,13 +137,29 @@ def _data(messages: Table, graph: GraphRows) -> Table:
     return m.take((group >= 0) & (group == graph.member[m["dst"]]))
 
 
-def _pattern(edges: Mapping[tuple[int, int], float], members: Sequence[int]) -> int:
-    """Tell the pattern of a group from bytes per directed edge."""
+def _volumes(data: Table, graph: GraphRows, members: Sequence[int]) -> tuple[Array, Array]:
+    """Return the bytes that each member sent and received in the window, as its own tap shows them."""
+    flow, way, tap = data["flow"].astype(np.int64), data["way"].astype(np.int64), data["tap"]
+    size = data["nbytes"].astype(np.float64)
+    sums = []
+    for end, side in (("src", way), ("dst", 1 - way)):
+        here = graph.vantage[flow, side] == tap
+        per_host = np.bincount(data[end][here], size[here], minlength=len(graph.member))
+        sums.append(per_host[np.array(members, dtype=np.int64)])
+    return sums[0], sums[1]
+
+
+def _heavy(edges: Mapping[tuple[int, int], float]) -> set[tuple[int, int]]:
+    """Return the directed edges that count, of bytes per edge."""
+    least = HEAVY_SHARE * max(edges.values(), default=0.0)
+    return {edge for edge, size in edges.items() if size >= least and edge[0] != edge[1]}
+
+
+def _pattern(heavy: set[tuple[int, int]], members: Sequence[int]) -> int:
+    """Tell the pattern of a group from its heavy edges."""
     n = len(members)
-    if not edges or n < 2:
+    if not heavy or n < 2:
         return UNKNOWN
-    least = HEAVY_SHARE * max(edges.values())
-    heavy = {edge for edge, size in edges.items() if size >= least and edge[0] != edge[1]}
     out = {m: {b for a, b in heavy if a == m} for m in members}
     into = {m: {a for a, b in heavy if b == m} for m in members}
     links = {(min(e), max(e)) for e in heavy}

@@ -41,19 +41,18 @@ class Reference:
         self._ring = np.zeros((0, HISTORY))
         self._state = np.zeros((0, S_COLUMNS), dtype=np.int64)
         self._summary = np.zeros((0, 2))
+        self._known: list[tuple[float, float]] = []
+        self._sizes: list[int] = []
 
     def get(self, key: object) -> tuple[float, float]:
         """Return (median, scale) of a key, NaN while fewer than LEARN samples are known."""
         row = self._rows.get(key)
-        if row is None:
-            return UNKNOWN
-        median, scale = self._summary[row].tolist()
-        return median, scale
+        return UNKNOWN if row is None else self._known[row]
 
     def size(self, key: object) -> int:
         """Return how many accepted samples a key has."""
         row = self._rows.get(key)
-        return 0 if row is None else int(self._state[row, COUNT])
+        return 0 if row is None else self._sizes[row]
 
     def learn(self, key: object, samples: Array | Sequence[float], floor: float) -> None:
         """Absorb samples float64 (n,) of one key in event-time order."""
@@ -62,11 +61,15 @@ class Reference:
             if len(self._rows) >= MAX_KEYS:
                 return
             row = self._rows[key] = len(self._rows)
+            self._known.append(UNKNOWN)
+            self._sizes.append(0)
             if row >= len(self._ring):
                 self._ring = grow(self._ring, row + 1, 0.0)
                 self._state = grow(self._state, row + 1, 0)
                 self._summary = grow(self._summary, row + 1, np.nan)
-        absorb(self._ring, self._state, self._summary, row, np.asarray(samples, dtype=np.float64), floor)
+        values = np.asarray(samples, dtype=np.float64)
+        count, median, scale = absorb(self._ring, self._state, self._summary, row, values, floor)
+        self._sizes[row], self._known[row] = count, (median, scale)
 
 
 @inner
@@ -95,9 +98,12 @@ def _summarise(values: Array, n: int, work: Array) -> tuple[float, float]:
 
 
 @njit
-def absorb(ring: Array, state: Array, summary: Array, row: int, samples: Array, floor: float) -> None:
+def absorb(
+    ring: Array, state: Array, summary: Array, row: int, samples: Array, floor: float
+) -> tuple[int, float, float]:
     """Learn the samples of one row; the gate is that of the reference as it was before them.
 
+    Returns the row's count and its summary.
     ring float64 (rows, HISTORY), state int64 (rows, S_COLUMNS), summary float64 (rows, 2), which keeps
     the last summary of at least LEARN samples. samples float64 (n,).
     """
@@ -124,3 +130,4 @@ def absorb(ring: Array, state: Array, summary: Array, row: int, samples: Array, 
             median, scale = _summarise(values, s[COUNT], work)
     if s[COUNT] >= LEARN:
         summary[row, 0], summary[row, 1] = _summarise(values, s[COUNT], work)
+    return s[COUNT], summary[row, 0], summary[row, 1]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from math import isnan
+
 import numpy as np
 
 from skewscope.core.tables import Array
@@ -74,9 +77,11 @@ class Ring:
     def mode(self, row: int, latest: int = RING) -> tuple[float, int]:
         """Return the value that one row's latest values show most often, and how often; (NaN, 0): none."""
         back = (self._pushed[row] - 1 - np.arange(latest)) % RING
-        values, counts = np.unique(self._values[row, back], return_counts=True)
-        values, counts = values[~np.isnan(values)], counts[~np.isnan(values)]
-        return (float(values[counts.argmax()]), int(counts.max())) if len(values) else (float("nan"), 0)
+        counts = Counter(value for value in self._values[row, back].tolist() if not isnan(value))
+        if not counts:
+            return float("nan"), 0
+        most = max(counts.values())
+        return min(value for value, n in counts.items() if n == most), most
 
     def quantile(self, rows: Array, q: float, latest: int = RING) -> Array:
         """Return the q-quantile of the `latest` values of `rows`: float64 (n,), NaN where there are none."""

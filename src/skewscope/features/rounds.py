@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -83,6 +83,29 @@ class Rounds:
         return Rounds(group=group, member=rows[:, 2], root=rows[:, 1], start=np.flatnonzero(fresh), **at)
 
 
+class Held(NamedTuple):
+    """The rows of a slice's rounds as lists: a member has a handful of them, too few for arrays to pay.
+
+    Times in s, own and inside in ns.
+    """
+
+    excess: list[float]
+    busy: list[float]
+    peers_own: list[float]
+    wait: list[float]
+    masked: list[bool]
+    kind: list[int]
+    own: list[int]
+    inside: list[int]
+    root: list[int]
+
+    @staticmethod
+    def of(r: Rounds, excess: Array, busy: Array, peers_own: Array, wait: Array, masked: Array) -> Held:
+        """Take the columns over; excess, busy, peers_own, wait (s) and masked are of shape (n,)."""
+        columns = (excess, busy, peers_own, wait, masked, r.key >> 32, r.own, r.inside, r.root)
+        return Held(*(column.tolist() for column in columns))
+
+
 @dataclass
 class RoundRows(FeatureRows):
     """Rows per group (see SPEC), the closed rounds of the window, and how far each member is."""
@@ -125,12 +148,11 @@ class RoundFeature:
         done = np.zeros((len(events) + 1, 1 + k.R_COLUMNS), dtype=np.int64)
         count = k.absorb(events, self._rounds, self._members, done)
         rounds = self._join(slice_, graph, done[:count])
-        groups = np.unique(rounds.group) if len(rounds) else np.zeros(0, dtype=np.int64)
+        groups, which = np.unique(rounds.group, return_inverse=True)
         names = slice_.directory.addresses
-        starts = rounds.group[rounds.start] if len(rounds) else groups
         columns = {
-            "rounds": np.array([np.count_nonzero(starts == g) for g in groups], dtype=np.float64),
-            "bytes": np.array([rounds.data[rounds.group == g].sum() for g in groups], dtype=np.float64),
+            "rounds": np.bincount(which[rounds.start], minlength=len(groups)).astype(np.float64),
+            "bytes": np.bincount(which, rounds.data, minlength=len(groups)).astype(np.float64),
         }
         state = self._members
         return RoundRows(

@@ -65,9 +65,10 @@ class Standstill:
         for host in _sending(others["endpoint"]):
             self._piece_ns[host] = slice_.end_ns
         at = {key: i for i, key in enumerate(groups.keys)}
+        spot = {m: i for i, m in enumerate(members)}
         for g in graph.groups:
             team = graph.groups[g]
-            spots = [members.index(m) for m in team]
+            spots = [spot[m] for m in team]
             i = at[names[g]]
             last = int(groups.onset_ns["silence_ratio"][i])
             # While pieces still leave, output drains: the front end is late, the group is done.
@@ -130,10 +131,10 @@ class Standstill:
 def _demand(endpoints: FeatureRows) -> dict[str, float]:
     """Return requests and streams in hand per host address."""
     out: dict[str, float] = {}
-    for i, key in enumerate(endpoints.keys):
+    waiting = np.nan_to_num(endpoints.columns["open_requests"] + endpoints.columns["active_streams"])
+    for key, count in zip(endpoints.keys, waiting.tolist(), strict=True):
         host = key.rsplit(":", 1)[0].strip("[]")
-        waiting = endpoints.columns["open_requests"][i] + endpoints.columns["active_streams"][i]
-        out[host] = out.get(host, 0.0) + float(np.nan_to_num(waiting))
+        out[host] = out.get(host, 0.0) + count
     return out
 
 

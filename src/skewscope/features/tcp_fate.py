@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewscope.core.jit import inner, njit
+from skewscope.core.jit import inlined, njit
 from skewscope.core.serial import serial32
 from skewscope.core.tables import Array
 
@@ -27,7 +27,7 @@ E_LOST, E_NEEDLESS, E_REORDERED, E_RESENT, E_CLOSED = (np.int64(n) for n in rang
 NO_ID = np.int64(-1)
 
 
-@inner
+@inlined
 def arrived(pending: Array, count: int, lane_id: int, seq: int, end: int, ipid: Scalar) -> None:
     """A copy showed at the receiver's tap (ipid >= 0), or a duplicate SACK names its bytes (ipid < 0)."""
     for p in range(count):
@@ -41,7 +41,7 @@ def arrived(pending: Array, count: int, lane_id: int, seq: int, end: int, ipid: 
             row[8] = 1
 
 
-@inner
+@inlined
 def event(events: Array, counts: Array, kind: Scalar, lane_id: int, ts: int, length: int, frame: int) -> None:
     """Add an event row, unless there is no room left."""
     n = counts[2]
@@ -51,7 +51,7 @@ def event(events: Array, counts: Array, kind: Scalar, lane_id: int, ts: int, len
         counts[2] += 1
 
 
-@inner
+@inlined
 def sent_twice(pending: Array, count: int, p: int) -> bool:
     """Return whether another copy of the bytes of row p was sent again as well."""
     for q in range(count):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewscope.core.jit import inner, njit
+from skewscope.core.jit import inlined, njit
 from skewscope.core.serial import serial16, serial32
 from skewscope.core.tables import Array
 from skewscope.features.tcp_fate import DECIDE_NS as DECIDE_NS
@@ -24,8 +24,8 @@ from skewscope.features.tcp_fate import E_LOST as E_LOST
 from skewscope.features.tcp_fate import E_RESENT as E_RESENT
 
 RING = 64
-"""Copies remembered per lane: more than a round's segments in flight on a quiet path; on a bulk flow
-the oldest are forgotten, which loses samples of time, never the fate of a copy that was sent again."""
+"""Copies remembered per lane, a power of two: more than a round's segments in flight on a quiet path; on a
+bulk flow the oldest are forgotten, which loses samples of time, never the fate of a copy sent again."""
 
 # Columns of the ring: first and last sequence number, times at both taps, IP id, frame and tap of
 # the sender's view, state bits.
@@ -47,63 +47,66 @@ L_ZERO_SINCE, L_PEAK, L_SHRINK, L_TAIL, L_AHEAD, L_EXPECTED, L_COLUMNS = range(9
 # next.
 
 
-@inner
-def find_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, sent: bool) -> int:
+@inlined
+def _is_copy(ring: Array, slot: int, k: int, seq: int, end: int, ipid: int) -> bool:
+    return bool(ring[slot, k, END] == end and ring[slot, k, SEQ] == seq and ring[slot, k, IPID] == ipid)
+
+
+@inlined
+def find_copy(ring: Array, lanes: Array, at: int, seq: int, end: int, ipid: int, sent: bool) -> int:
     """Return the ring index of this copy as the other tap saw it alone, or -1.
 
     sent: a copy that the receiver's tap saw and the sender's did not yet is looked for.
     """
-    slot = lane[L_SLOT]
+    slot = lanes[at, L_SLOT]
     if sent:
-        if lane[L_AHEAD] == 0:
+        if lanes[at, L_AHEAD] == 0:
             return -1
     elif ipid != 0:  # an id tells copies apart, so the first that fits is the only one
-        row = ring[slot, lane[L_EXPECTED]]
-        if row[END] == end and row[SEQ] == seq and row[IPID] == ipid and row[TS_R] == 0 and row[TS_S] != 0:
-            return int(lane[L_EXPECTED])
+        k = int(lanes[at, L_EXPECTED])
+        if _is_copy(ring, slot, k, seq, end, ipid) and ring[slot, k, TS_R] == 0 and ring[slot, k, TS_S] != 0:
+            return k
+    mine, other = (TS_S, TS_R) if sent else (TS_R, TS_S)
     for k in range(RING):
-        row = ring[slot, k]
-        mine, other = (row[TS_S], row[TS_R]) if sent else (row[TS_R], row[TS_S])
-        if row[END] == end and row[SEQ] == seq and row[IPID] == ipid and mine == 0 and other != 0:
+        if _is_copy(ring, slot, k, seq, end, ipid) and ring[slot, k, mine] == 0 and ring[slot, k, other] != 0:
             return k
     return -1
 
 
-@inner
-def push_copy(ring: Array, lane: Array, seq: int, end: int, ipid: int, frame: int, length: int) -> int:
+@inlined
+def push_copy(
+    ring: Array, lanes: Array, at: int, seq: int, end: int, ipid: int, frame: int, length: int
+) -> int:
     """Remember a copy in the lane's ring, over the oldest one; returns its index."""
-    k = int(lane[L_HEAD]) % RING
-    lane[L_HEAD] += 1
-    row = ring[lane[L_SLOT], k]
-    if row[TS_R] != 0 and row[TS_S] == 0:
-        lane[L_AHEAD] -= 1
-    row[:] = 0
-    row[SEQ] = seq
-    row[END] = end
-    row[IPID] = ipid
-    row[FRAME] = frame
-    row[LENGTH] = length
+    k = int(lanes[at, L_HEAD]) & (RING - 1)
+    lanes[at, L_HEAD] += 1
+    slot = lanes[at, L_SLOT]
+    if ring[slot, k, TS_R] != 0 and ring[slot, k, TS_S] == 0:
+        lanes[at, L_AHEAD] -= 1
+    ring[slot, k, SEQ], ring[slot, k, END], ring[slot, k, TS_S], ring[slot, k, TS_R] = seq, end, 0, 0
+    ring[slot, k, IPID], ring[slot, k, FRAME], ring[slot, k, STATE] = ipid, frame, 0
+    ring[slot, k, LENGTH] = length
     return k
 
 
-@inner
+@inlined
 def mark_resent(ring: Array, slot: int, seq: int, end: int, newest: int) -> int:
     """Flag the earlier copy of these bytes as sent again; returns its index or -1."""
     found = -1
     for k in range(RING):
-        row = ring[slot, k]
-        if k == newest or row[TS_S] == 0 or row[STATE] & RESENT:
+        if k == newest or ring[slot, k, TS_S] == 0 or ring[slot, k, STATE] & RESENT:
             continue
-        if serial32(row[SEQ], seq) <= 0 and serial32(row[END], end) >= 0:
-            row[STATE] |= RESENT
+        if serial32(ring[slot, k, SEQ], seq) <= 0 and serial32(ring[slot, k, END], end) >= 0:
+            ring[slot, k, STATE] |= RESENT
             found = k
     return found
 
 
-@inner
+@inlined
 def on_sent(
     ring: Array,
-    lane: Array,
+    lanes: Array,
+    at: int,
     acc: Array,
     ts: int,
     seq: int,
@@ -115,38 +118,39 @@ def on_sent(
     separate: bool,
 ) -> tuple[int, int]:
     """A data segment at the sender's tap. Returns (1 where bytes were sent again, ring index)."""
-    acc[A_SEGMENTS] += 1
-    acc[A_LARGEST] = max(acc[A_LARGEST], length)
-    first = lane[L_NEXT] < 0
-    gone_back = not first and serial32(end, lane[L_NEXT]) <= 0
+    acc[at, A_SEGMENTS] += 1
+    acc[at, A_LARGEST] = max(acc[at, A_LARGEST], length)
+    first = lanes[at, L_NEXT] < 0
+    gone_back = not first and serial32(end, lanes[at, L_NEXT]) <= 0
     # A window or keep-alive probe repeats the byte before the next one and carries nothing new.
     if gone_back and length <= 1:
         return 0, -1
     k = -1
-    if lane[L_SLOT] >= 0:
+    if lanes[at, L_SLOT] >= 0:
         if separate:
-            k = find_copy(ring, lane, seq, end, ipid, True)
+            k = find_copy(ring, lanes, at, seq, end, ipid, True)
         if k < 0:
-            k = push_copy(ring, lane, seq, end, ipid, frame, length)
+            k = push_copy(ring, lanes, at, seq, end, ipid, frame, length)
         else:
-            lane[L_AHEAD] -= 1
-        ring[lane[L_SLOT], k, TS_S] = ts
-        ring[lane[L_SLOT], k, FRAME] = frame | (tap << 48)
-    if first or serial32(end, lane[L_NEXT]) > 0:
-        lane[L_NEXT] = end
+            lanes[at, L_AHEAD] -= 1
+        ring[lanes[at, L_SLOT], k, TS_S] = ts
+        ring[lanes[at, L_SLOT], k, FRAME] = frame | (tap << 48)
+    if first or serial32(end, lanes[at, L_NEXT]) > 0:
+        lanes[at, L_NEXT] = end
     if not gone_back:
         return 0, k
-    acc[A_RESENT] += 1
+    acc[at, A_RESENT] += 1
     if k >= 0:
-        ring[lane[L_SLOT], k, STATE] |= IS_COPY
-        return 1, mark_resent(ring, lane[L_SLOT], seq, end, k)
+        ring[lanes[at, L_SLOT], k, STATE] |= IS_COPY
+        return 1, mark_resent(ring, lanes[at, L_SLOT], seq, end, k)
     return 1, -1
 
 
-@inner
+@inlined
 def on_received(
     ring: Array,
-    lane: Array,
+    lanes: Array,
+    at: int,
     acc: Array,
     ts: int,
     seq: int,
@@ -163,46 +167,52 @@ def on_received(
     """
     transit = -1
     resent = False
-    if separate and lane[L_SLOT] >= 0:
-        k = find_copy(ring, lane, seq, end, ipid, False)
+    if separate and lanes[at, L_SLOT] >= 0:
+        k = find_copy(ring, lanes, at, seq, end, ipid, False)
         if k >= 0:
-            transit = ts - ring[lane[L_SLOT], k, TS_S]
-            resent = (ring[lane[L_SLOT], k, STATE] & IS_COPY) != 0
+            transit = ts - ring[lanes[at, L_SLOT], k, TS_S]
+            resent = (ring[lanes[at, L_SLOT], k, STATE] & IS_COPY) != 0
         else:
-            k = push_copy(ring, lane, seq, end, ipid, frame, length)
-            lane[L_AHEAD] += 1
-        ring[lane[L_SLOT], k, TS_R] = ts
-        lane[L_EXPECTED] = (k + 1) % RING
-    if lane[L_RNEXT] < 0:
-        lane[L_RNEXT] = end
+            k = push_copy(ring, lanes, at, seq, end, ipid, frame, length)
+            lanes[at, L_AHEAD] += 1
+        ring[lanes[at, L_SLOT], k, TS_R] = ts
+        lanes[at, L_EXPECTED] = (k + 1) & (RING - 1)
+    if lanes[at, L_RNEXT] < 0:
+        lanes[at, L_RNEXT] = end
         return transit, 0
-    if serial32(seq, lane[L_RNEXT]) > 0:
-        acc[A_HOLES] += 1
-        lane[L_HOLE_LO], lane[L_HOLE_HI] = lane[L_RNEXT], seq
-        lane[L_HOLE_TS], lane[L_HOLE_ID] = ts, ipid
-        lane[L_RNEXT] = end
+    if serial32(seq, lanes[at, L_RNEXT]) > 0:
+        acc[at, A_HOLES] += 1
+        lanes[at, L_HOLE_LO], lanes[at, L_HOLE_HI] = lanes[at, L_RNEXT], seq
+        lanes[at, L_HOLE_TS], lanes[at, L_HOLE_ID] = ts, ipid
+        lanes[at, L_RNEXT] = end
         return transit, 0
-    if serial32(end, lane[L_RNEXT]) > 0:
-        lane[L_RNEXT] = end
+    if serial32(end, lanes[at, L_RNEXT]) > 0:
+        lanes[at, L_RNEXT] = end
         return transit, 0
-    if lane[L_HOLE_TS] == 0 or serial32(seq, lane[L_HOLE_LO]) < 0 or serial32(end, lane[L_HOLE_HI]) > 0:
+    if (
+        lanes[at, L_HOLE_TS] == 0
+        or serial32(seq, lanes[at, L_HOLE_LO]) < 0
+        or serial32(end, lanes[at, L_HOLE_HI]) > 0
+    ):
         return transit, 0
-    if serial32(seq, lane[L_HOLE_LO]) <= 0 and serial32(end, lane[L_HOLE_HI]) >= 0:
-        late = lane[L_HOLE_TS]
-        lane[L_HOLE_TS] = 0
+    if serial32(seq, lanes[at, L_HOLE_LO]) <= 0 and serial32(end, lanes[at, L_HOLE_HI]) >= 0:
+        late = lanes[at, L_HOLE_TS]
+        lanes[at, L_HOLE_TS] = 0
     else:
-        late = lane[L_HOLE_TS]
-        if serial32(seq, lane[L_HOLE_LO]) <= 0:
-            lane[L_HOLE_LO] = end
+        late = lanes[at, L_HOLE_TS]
+        if serial32(seq, lanes[at, L_HOLE_LO]) <= 0:
+            lanes[at, L_HOLE_LO] = end
     if transit >= 0:
         return transit, 2 if resent else 1
-    if ipid != 0 or lane[L_HOLE_ID] != 0:
-        return transit, 1 if serial16(ipid, lane[L_HOLE_ID]) < 0 else 2
+    if ipid != 0 or lanes[at, L_HOLE_ID] != 0:
+        return transit, 1 if serial16(ipid, lanes[at, L_HOLE_ID]) < 0 else 2
     return transit, 2 if ts - late > 3_000_000 else 1
 
 
-@inner
-def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) -> tuple[int, int, int, int]:
+@inlined
+def on_ack(
+    ring: Array, lanes: Array, at: int, ack: int, ts: int, payload: int, una: int
+) -> tuple[int, int, int, int]:
     """An acknowledgement at the sender's tap that moved `una` forward.
 
     Returns (round trip ns or -1, 1 where the receiver may have delayed it, frame and payload bytes of
@@ -210,20 +220,24 @@ def on_ack(ring: Array, lane: Array, ack: int, ts: int, payload: int, una: int) 
     section 3.8.6.3), so a bare one for a single copy is flagged.
     """
     best, count, frame, length = -1, 0, 0, 0
-    slot = lane[L_SLOT]
+    slot = lanes[at, L_SLOT]
     if slot < 0:
         return -1, 0, 0, 0
-    tail = max(lane[L_TAIL], lane[L_HEAD] - RING)
-    while tail < lane[L_HEAD] and serial32(ring[slot, tail % RING, END], una) <= 0:
+    tail = max(lanes[at, L_TAIL], lanes[at, L_HEAD] - RING)
+    while tail < lanes[at, L_HEAD] and serial32(ring[slot, tail & (RING - 1), END], una) <= 0:
         tail += 1
-    lane[L_TAIL] = tail
-    for n in range(tail, lane[L_HEAD]):
-        row = ring[slot, n % RING]
-        if row[TS_S] == 0 or serial32(row[END], ack) > 0 or serial32(row[END], una) <= 0:
+    lanes[at, L_TAIL] = tail
+    for n in range(tail, lanes[at, L_HEAD]):
+        k = n & (RING - 1)
+        if (
+            ring[slot, k, TS_S] == 0
+            or serial32(ring[slot, k, END], ack) > 0
+            or serial32(ring[slot, k, END], una) <= 0
+        ):
             continue
         count += 1
-        if row[STATE] == 0 and row[TS_S] > best:
-            best, frame, length = row[TS_S], row[FRAME], row[LENGTH]
+        if ring[slot, k, STATE] == 0 and ring[slot, k, TS_S] > best:
+            best, frame, length = ring[slot, k, TS_S], ring[slot, k, FRAME], ring[slot, k, LENGTH]
     if best < 0:
         return -1, 0, 0, 0
     return ts - best, 1 if payload == 0 and count < 2 else 0, frame, length
@@ -257,24 +271,23 @@ def scan(
         sender_tap, receiver_tap = vantage[flow, way], vantage[flow, 1 - way]
         separate, where = sender_tap != receiver_tap, frame | (tap << 48)
         lane_id, at, back = flow * 2 + way, cols[i, 14] * 2 + way, cols[i, 14] * 2 + 1 - way
-        lane = lanes[at]
         if tap == sender_tap:
-            _count_sent(lane, acc[at], cols[i])
+            _count_sent(acc, at, cols, i)
         span = payload + (flags & 1) + ((flags >> 1) & 1)
         end = (seq + span) & 0xFFFFFFFF
         if flags & 2:
-            lane[L_NEXT] = lane[L_RNEXT] = -1
-            lane[L_HOLE_TS] = 0
+            lanes[at, L_NEXT] = lanes[at, L_RNEXT] = -1
+            lanes[at, L_HOLE_TS] = 0
         if span > 0 and flags & 4 == 0:
             if tap == sender_tap:
                 again, k = on_sent(
-                    ring, lane, acc[at], ts, seq, end, cols[i, 12], frame, tap, payload, separate
+                    ring, lanes, at, acc, ts, seq, end, cols[i, 12], frame, tap, payload, separate
                 )
-                if again and lane[L_ZERO_SINCE] == 0:
-                    _note_resent(ring, lane, lane_id, k, ts, payload, where, events, pending, counts)
+                if again and lanes[at, L_ZERO_SINCE] == 0:
+                    _note_resent(ring, lanes, at, lane_id, k, ts, payload, where, events, pending, counts)
             if tap == receiver_tap:
                 took, late = on_received(
-                    ring, lane, acc[at], ts, seq, end, cols[i, 12], frame, payload, separate
+                    ring, lanes, at, acc, ts, seq, end, cols[i, 12], frame, payload, separate
                 )
                 if separate:
                     arrived(pending, counts[3], lane_id, seq, end, cols[i, 12])
@@ -287,22 +300,21 @@ def scan(
                     event(events, counts, E_LOST, lane_id, ts, payload, where)
         # This packet acknowledges the other direction's data; that sender's tap must have seen it.
         if flags & 16 and tap == vantage[flow, 1 - way]:
-            _acknowledge(
-                cols[i], lanes[back], flow * 2 + 1 - way, ring, acc[back], rtt, pending, events, counts
-            )
+            _acknowledge(cols, i, lanes, back, flow * 2 + 1 - way, ring, acc, rtt, pending, events, counts)
 
 
-@inner
-def _count_sent(lane: Array, acc: Array, row: Array) -> None:
-    acc[A_PACKETS] += 1
-    acc[A_BYTES] += row[5]
-    acc[A_SYN] += (row[8] >> 1) & 1
-    acc[A_FIN] += row[8] & 1
-    acc[A_RST] += (row[8] >> 2) & 1
-    acc[A_CE] += 1 if row[13] == 3 else 0
+@inlined
+def _count_sent(acc: Array, at: int, cols: Array, i: int) -> None:
+    flags = cols[i, 8]
+    acc[at, A_PACKETS] += 1
+    acc[at, A_BYTES] += cols[i, 5]
+    acc[at, A_SYN] += (flags >> 1) & 1
+    acc[at, A_FIN] += flags & 1
+    acc[at, A_RST] += (flags >> 2) & 1
+    acc[at, A_CE] += 1 if cols[i, 13] == 3 else 0
 
 
-@inner
+@inlined
 def _row5(out: Array, counts: Array, which: Scalar, a: int, b: int, c: int, d: int, e: int) -> None:
     n = counts[which]
     if n < len(out):
@@ -310,10 +322,11 @@ def _row5(out: Array, counts: Array, which: Scalar, a: int, b: int, c: int, d: i
         counts[which] += 1
 
 
-@inner
+@inlined
 def _note_resent(
     ring: Array,
-    lane: Array,
+    lanes: Array,
+    at: int,
     lane_id: int,
     k: int,
     ts: int,
@@ -327,16 +340,18 @@ def _note_resent(
     if k < 0 or counts[3] >= len(pending):
         return
     row = pending[counts[3]]
-    first = ring[lane[L_SLOT], k]
+    first = ring[lanes[at, L_SLOT], k]
     row[0], row[1], row[2], row[3], row[4] = lane_id, first[SEQ], first[TS_S], ts, first[LENGTH]
     row[5], row[6], row[7], row[8] = first[FRAME], first[END], first[IPID], 1 if first[TS_R] != 0 else 0
     counts[3] += 1
 
 
-@inner
+@inlined
 def _acknowledge(
-    row: Array,
-    lane: Array,
+    cols: Array,
+    i: int,
+    lanes: Array,
+    at: int,
     lane_id: int,
     ring: Array,
     acc: Array,
@@ -345,34 +360,34 @@ def _acknowledge(
     events: Array,
     counts: Array,
 ) -> None:
-    ts, payload, ack, flags, window = row[0], row[5], row[7], row[8], row[9]
+    ts, payload, ack, flags, window = cols[i, 0], cols[i, 5], cols[i, 7], cols[i, 8], cols[i, 9]
     if flags & 4:
         return
     if flags & 2 == 0:
         # A reader that falls behind shrinks its window long before it closes it: date it from there.
-        if 10 * window >= 9 * lane[L_PEAK]:
-            lane[L_PEAK] = max(window, lane[L_PEAK])
-            lane[L_SHRINK] = 0
-        elif lane[L_SHRINK] == 0:
-            lane[L_SHRINK] = ts
+        if 10 * window >= 9 * lanes[at, L_PEAK]:
+            lanes[at, L_PEAK] = max(window, lanes[at, L_PEAK])
+            lanes[at, L_SHRINK] = 0
+        elif lanes[at, L_SHRINK] == 0:
+            lanes[at, L_SHRINK] = ts
     if window == 0 and flags & 2 == 0:
-        acc[A_ZERO] += 1
-        if lane[L_ZERO_SINCE] == 0:
-            lane[L_ZERO_SINCE] = ts
-            since = lane[L_SHRINK] if lane[L_SHRINK] else ts
-            event(events, counts, E_CLOSED, lane_id, since, window, row[2] | (row[1] << 48))
-    elif lane[L_ZERO_SINCE] > 0:
-        lane[L_ZERO_SINCE] = 0
-    if row[11] and serial32(row[11], ack) <= 0:
-        arrived(pending, counts[3], lane_id, row[10], row[11], NO_ID)
-    una = lane[L_UNA]
+        acc[at, A_ZERO] += 1
+        if lanes[at, L_ZERO_SINCE] == 0:
+            lanes[at, L_ZERO_SINCE] = ts
+            since = lanes[at, L_SHRINK] if lanes[at, L_SHRINK] else ts
+            event(events, counts, E_CLOSED, lane_id, since, window, cols[i, 2] | (cols[i, 1] << 48))
+    elif lanes[at, L_ZERO_SINCE] > 0:
+        lanes[at, L_ZERO_SINCE] = 0
+    if cols[i, 11] and serial32(cols[i, 11], ack) <= 0:
+        arrived(pending, counts[3], lane_id, cols[i, 10], cols[i, 11], NO_ID)
+    una = lanes[at, L_UNA]
     if una < 0:
-        lane[L_UNA] = ack
+        lanes[at, L_UNA] = ack
         return
     if serial32(ack, una) > 0:
-        took, delayed, frame, length = on_ack(ring, lane, ack, ts, payload, una)
+        took, delayed, frame, length = on_ack(ring, lanes, at, ack, ts, payload, una)
         if took >= 0:
             _row5(rtt, counts, C_RTT, lane_id, took, ts, frame, (length << 1) | delayed)
-        lane[L_UNA] = ack
-    elif ack == una and payload == 0 and flags & 7 == 0 and lane[L_NEXT] >= 0:
-        acc[A_DUPACKS] += 1 if serial32(lane[L_NEXT], ack) > 0 else 0
+        lanes[at, L_UNA] = ack
+    elif ack == una and payload == 0 and flags & 7 == 0 and lanes[at, L_NEXT] >= 0:
+        acc[at, A_DUPACKS] += 1 if serial32(lanes[at, L_NEXT], ack) > 0 else 0

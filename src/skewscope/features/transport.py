@@ -84,9 +84,7 @@ class Transport:
         graph = cast(GraphRows, others["host"])
         packets = slice_.tables["packets"]
         self._tap_last = grow(self._tap_last, len(slice_.directory.taps), 0)
-        for tap in range(len(self._tap_last)):
-            last = packets["ts_ns"].max(where=packets["tap"] == tap, initial=self._tap_last[tap])
-            self._tap_last[tap] = last
+        np.maximum.at(self._tap_last, packets["tap"], packets["ts_ns"])
         cols, touched = self._lanes.gather(packets, len(slice_.directory.flows), graph.vantage)
         rtt, transit, events = self._scan(slice_, cols, graph)
         sent, more, crossed = self._roce.update(slice_.tables.get("roce"), graph)

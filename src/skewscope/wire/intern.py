@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewscope.core.directory import Directory, Flow, address_text
+from skewscope.core.directory import Directory, address_text
 from skewscope.core.tables import Array
 from skewscope.wire.jit import inlined, njit
 from skewscope.wire.layout import Rows, i64
@@ -291,9 +291,9 @@ class Names:
         new_addresses, new_flows = self._known()
         keys = self._addresses.keys[addresses + 1 : new_addresses + 1].tolist()
         self.directory.addresses += [address_text(high, low) for high, low in keys]
-        keys = self._flows.keys[flows + 1 : new_flows + 1].tolist()
-        self.directory.flows += [_flow(one, two) for one, two in keys]
-
-
-def _flow(one: int, two: int) -> Flow:
-    return Flow(one >> 16 & 0xFFFFFFFF, one & 0xFFFF, two >> 16, two & 0xFFFF, one >> 56)
+        one, two = self._flows.keys[flows + 1 : new_flows + 1].T
+        if len(one):
+            port, address = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
+            shift, proto = np.uint64(16), one >> np.uint64(56)
+            a, b = one >> shift & address, two >> shift
+            self.directory.flows.add(a, one & port, b, two & port, proto)

@@ -1,4 +1,4 @@
-"""Big-endian numbers from a byte buffer, for kernels: one load and one byte swap each.
+"""Numbers from a byte buffer, for kernels: one load each, and one byte swap where they are big-endian.
 
 Put together from `buf[at] << 8 | ...` a number costs a load and a check for a negative index per byte.
 These functions check nothing when compiled: the caller compares `at` with the end of the frame first.
@@ -8,7 +8,7 @@ Uncompiled (NUMBA_DISABLE_JIT=1) they raise IndexError outside the buffer, which
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -31,10 +31,10 @@ def _bytes_of(buf: Any) -> Any:
     return lambda buf: buf.ctypes.data
 
 
-def _bytes(buf: Array, at: int, count: int) -> int:
+def _bytes(buf: Array, at: int, count: int, order: Literal["big", "little"] = "big") -> int:
     if at < 0 or at + count > len(buf):
         raise IndexError(f"bytes {at} to {at + count} of {len(buf)}")
-    return int.from_bytes(buf[at : at + count].tobytes(), "big")
+    return int.from_bytes(buf[at : at + count].tobytes(), order)
 
 
 def u8(buf: Bytes, at: int) -> int:
@@ -52,12 +52,17 @@ def be32(buf: Bytes, at: int) -> int:
     return _bytes(buf, at, 4)
 
 
+def le32(buf: Bytes, at: int) -> int:
+    """Return the little-endian 32-bit number at `at`."""
+    return _bytes(buf, at, 4, "little")
+
+
 def be64(buf: Bytes, at: int) -> np.uint64:
     """Return the 64-bit number at `at`, unsigned: it takes part in unsigned arithmetic only."""
     return np.uint64(_bytes(buf, at, 8))
 
 
-def _compile(function: Callable[..., Any], bits: int, result: Any) -> None:
+def _compile(function: Callable[..., Any], bits: int, result: Any, *, swap: bool = True) -> None:
     """Let compiled kernels call `function` as a load of `bits` bits, in any alignment."""
 
     @intrinsic
@@ -65,7 +70,7 @@ def _compile(function: Callable[..., Any], bits: int, result: Any) -> None:
         def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             word = ir.IntType(bits)
             value = builder.load(builder.inttoptr(builder.add(*args), word.as_pointer()), align=1)
-            if bits > 8:
+            if swap:
                 value = builder.bswap(value)
             return builder.zext(value, ir.IntType(64)) if bits < 64 else value
 
@@ -76,9 +81,10 @@ def _compile(function: Callable[..., Any], bits: int, result: Any) -> None:
         return (lambda buf, at: load(buf, at)) if isinstance(buf, types.Integer) else None
 
 
-_compile(u8, 8, types.int64)
+_compile(u8, 8, types.int64, swap=False)
 _compile(be16, 16, types.int64)
 _compile(be32, 32, types.int64)
+_compile(le32, 32, types.int64, swap=False)
 _compile(be64, 64, types.uint64)
 
 

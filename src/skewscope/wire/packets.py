@@ -76,6 +76,10 @@ _AHEAD = 8
 """Packets ahead of the one being parsed whose bytes are asked for: with 27 columns being written, the
 processor's own prefetching loses sight of the frames."""
 
+PATIENCE = 64
+"""Rows without a name for which the parsing of a batch is first interrupted, then for twice as many: the rest
+of a connection that is new in the batch is found in the cache, and a scan does not interrupt it often."""
+
 _VERSION_AT = np.uint64(40)
 
 _DTYPES = {name: np.dtype(PACKETS.columns[name].dtype) for name in Columns._fields}
@@ -201,12 +205,13 @@ def _found(
 
 @njit
 def parse_frames(
-    buf: Array, records: Records, link: int, c: Columns, cache: Cache, missed: Array, state: Rows
-) -> int:
-    """Parse a batch; returns the number of rows in `missed` (see `name_rows`) that are yet to be named.
+    buf: Array, records: Records, link: int, c: Columns, cache: Cache, missed: Array, state: Rows,
+    patience: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Parse a batch to its end, or until `patience` rows are yet to be named.
 
-    Without link types for each record all have the type `link`. state: one STATE record. Nothing outside
-    buf is read, whatever the offsets say.
+    Returns (rows parsed, the number of rows in `missed`: see `name_rows`). Without link types for each record
+    all have the type `link`. state: one STATE record. Nothing outside buf is read, whatever the offsets say.
     """
     data, s = bytes_of(buf), state[0]
     at, captured, wire, links = records
@@ -219,6 +224,8 @@ def parse_frames(
     ) = c  # fmt: skip
     count = 0
     for i in range(len(at)):
+        if count == patience:
+            return i, count
         prefetch(data, at[min(i + _AHEAD, len(at) - 1)])
         if len(links):
             link = i64(links[i])
@@ -256,7 +263,7 @@ def parse_frames(
         if not _is(entry, six[place], word, key, data, ip):  # `name_rows` writes the right ids
             missed[count, 0], missed[count, 1], missed[count, 2] = i, ip, kind
             count += 1
-    return count
+    return len(at), count
 
 
 def _keep_freed_memory() -> None:
@@ -325,15 +332,20 @@ class PacketParser:
         for name, dtype in _DTYPES.items():
             if name not in made:
                 made[name] = (np.zeros if name in _ZEROED else np.empty)(n, dtype)
-        c = Columns(**made)
         data = frozen(buf)
         numbers = [np.ascontiguousarray(a, np.int64) for a in (at, captured, wire)]
-        records = Records(numbers[0], numbers[1], numbers[2], each)
-        with np.errstate(over="ignore"):  # the hashes wrap; only uncompiled code would say so
-            count = parse_frames(data, records, link, c, self._cache, self._missed, self._state)
-        if count:
-            found = Found(c.src, c.dst, c.flow, c.way, c.sport, c.dport)
-            self.names.name(data, self._missed, count, found, self._cache)
+        done, patience = 0, PATIENCE
+        while done < n:
+            c = Columns(*(made[name][done:] for name in Columns._fields))
+            records = Records(numbers[0][done:], numbers[1][done:], numbers[2][done:], each[done:])
+            with np.errstate(over="ignore"):  # the hashes wrap; only uncompiled code would say so
+                parsed, count = parse_frames(
+                    data, records, link, c, self._cache, self._missed, self._state, patience
+                )
+            if count:
+                found = Found(c.src, c.dst, c.flow, c.way, c.sport, c.dport)
+                self.names.name(data, self._missed, count, found, self._cache)
+            done, patience = done + parsed, 2 * patience
         made |= {
             "ts_ns": ts,
             "tap": np.full(n, tap, dtype=np.uint16),

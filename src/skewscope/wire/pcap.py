@@ -13,10 +13,13 @@ import numpy as np
 
 from skewscope.core.tables import Array
 from skewscope.wire.formats import MAX_CAPTURED, PCAP_MAGICS, link_type
-from skewscope.wire.jit import inner, njit
+from skewscope.wire.jit import inlined, njit
+from skewscope.wire.load import Bytes, be32, bytes_of, le32, prefetch
 from skewscope.wire.records import Interface, Rows, Walk
 
 HEADER_BYTES = 24
+AHEAD_BYTES = 1024
+"""How far ahead of a record header memory is asked for: where the next one lies only this one tells."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,10 @@ def parse_header(data: bytes) -> PcapHeader | None:
     return PcapHeader(variant.order == ">", variant.unit_ns, variant.record_bytes, snap, link_type(link))
 
 
-@inner
-def u32(buf: Array, at: int, big: bool) -> int:
-    """Return the 32-bit unsigned integer at an offset."""
-    b0, b1, b2, b3 = np.int64(buf[at]), np.int64(buf[at + 1]), np.int64(buf[at + 2]), np.int64(buf[at + 3])
-    if big:
-        return int((b0 << 24) | (b1 << 16) | (b2 << 8) | b3)
-    return int((b3 << 24) | (b2 << 16) | (b1 << 8) | b0)
+@inlined
+def u32(data: Bytes, at: int, big: bool) -> int:
+    """Return the 32-bit unsigned integer at an offset, in either byte order."""
+    return be32(data, at) if big else le32(data, at)
 
 
 @njit
@@ -65,19 +65,20 @@ def walk_records(
     Returns (records, offset behind the last whole record, damage): damage is 1 where a record's
     length is impossible, and then nothing behind it can be trusted.
     """
-    size = len(buf)
+    data, size = bytes_of(buf), len(buf)
     pos = start
     n = 0
     while n < len(ts) and pos + record_bytes <= size:
-        length = u32(buf, pos + 8, big)
+        prefetch(data, pos + AHEAD_BYTES)
+        length = u32(data, pos + 8, big)
         if length > MAX_CAPTURED:
             return n, pos, 1
         if pos + record_bytes + length > size:
             break
-        ts[n] = u32(buf, pos, big) * 1_000_000_000 + u32(buf, pos + 4, big) * unit_ns
+        ts[n] = u32(data, pos, big) * 1_000_000_000 + u32(data, pos + 4, big) * unit_ns
         at[n] = pos + record_bytes
         captured[n] = length
-        wire[n] = u32(buf, pos + 12, big)
+        wire[n] = u32(data, pos + 12, big)
         pos += record_bytes + length
         n += 1
     return n, pos, 0

@@ -15,8 +15,9 @@ import numpy as np
 
 from skewscope.core.tables import Array
 from skewscope.wire.formats import MAX_CAPTURED, link_type
-from skewscope.wire.jit import inner, njit
-from skewscope.wire.pcap import u32
+from skewscope.wire.jit import inlined, inner, njit
+from skewscope.wire.load import Bytes, bytes_of, prefetch
+from skewscope.wire.pcap import AHEAD_BYTES, u32
 from skewscope.wire.records import (
     AT,
     CAPTURED,
@@ -55,7 +56,7 @@ as ticks // DIV * MUL // DEN; OFFSET (ns) is added. SNAP: snap length in bytes, 
 """
 
 
-@inner
+@inlined
 def _time(high: int, low: int, traits: Array, i: int) -> int:
     """Return the time in ns, within 0..LIMIT_NS, of a tick count as two 32-bit halves."""
     ticks = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
@@ -76,24 +77,24 @@ def _time(high: int, low: int, traits: Array, i: int) -> int:
 
 
 @inner
-def _flags(buf: Array, pos: int, end: int, big: bool) -> int:
+def _flags(data: Bytes, pos: int, end: int, big: bool) -> int:
     """Return the direction bits (1 inbound, 2 outbound) from the options in [pos, end), else 0."""
     while pos + 4 <= end:
-        head = u32(buf, pos, big)
+        head = u32(data, pos, big)
         code, length = (head >> 16, head & 0xFFFF) if big else (head & 0xFFFF, head >> 16)
         pos += 4
         if code == 0 or pos + length > end:
             return 0
         if code == 2 and length == 4:
-            bits = u32(buf, pos, big) & 3
+            bits = u32(data, pos, big) & 3
             return int(bits) if bits < 3 else 0
         pos += (length + 3) & ~3
     return 0
 
 
-@inner
+@inlined
 def _packet(
-    buf: Array,
+    data: Bytes,
     pos: int,
     total: int,
     kind: int,
@@ -105,35 +106,35 @@ def _packet(
     n: int,
 ) -> bool:
     """Fill row n from the packet block at `pos`; returns False where its lengths contradict."""
-    first = u32(buf, pos + 8, big)
+    first = u32(data, pos + 8, big)
     which = base
     if kind == SIMPLE:
         size = first
         kept = min(size, total - 16)
         if base < tally[KNOWN] and traits[SNAP, base] > 0:
             kept = min(kept, int(np.int64(traits[SNAP, base])))
-        data = pos + 12
+        at = pos + 12
     else:
         if kind == PACKET:  # interface and drop count share a word
             first = first >> 16 if big else first & 0xFFFF
         which = base + first
-        kept, size = u32(buf, pos + 20, big), u32(buf, pos + 24, big)
-        data = pos + 28
+        kept, size = u32(data, pos + 20, big), u32(data, pos + 24, big)
+        at = pos + 28
         if kept > total - 32:
             return False
     if kept > MAX_CAPTURED:
         return False
     known = which < tally[KNOWN]
     if kind != SIMPLE and known:
-        tally[LAST_TS] = _time(u32(buf, pos + 12, big), u32(buf, pos + 16, big), traits, which)
+        tally[LAST_TS] = _time(u32(data, pos + 12, big), u32(data, pos + 16, big), traits, which)
     elif kind == SIMPLE:
         tally[UNTIMED] += 1
     tally[FRAMES] += 1
-    cells[TS, n], cells[AT, n], cells[CAPTURED, n] = tally[LAST_TS], data, kept
+    cells[TS, n], cells[AT, n], cells[CAPTURED, n] = tally[LAST_TS], at, kept
     cells[WIRE, n], cells[FRAME, n] = size, tally[FRAMES]
     cells[INTERFACE, n] = which if known else -1
-    options = data + ((kept + 3) & ~3)
-    cells[DIRECTION, n] = 0 if kind == SIMPLE else _flags(buf, options, pos + total - 4, big)
+    options = at + ((kept + 3) & ~3)
+    cells[DIRECTION, n] = 0 if kind == SIMPLE else _flags(data, options, pos + total - 4, big)
     return True
 
 
@@ -153,9 +154,10 @@ def walk_blocks(
 
     Returns (rows filled, offset of the first block not consumed, why the walk ended).
     """
-    size = len(buf)
+    data, size = bytes_of(buf), len(buf)
     while n < limit and pos + 12 <= size:
-        kind, total = u32(buf, pos, big), u32(buf, pos + 4, big)
+        prefetch(data, pos + AHEAD_BYTES)
+        kind, total = u32(data, pos, big), u32(data, pos + 4, big)
         if kind == SECTION:
             return n, pos, DESCRIBES
         packet = kind in (ENHANCED, PACKET, SIMPLE)
@@ -172,12 +174,12 @@ def walk_blocks(
         if packet:
             if total < (16 if kind == SIMPLE else 32):
                 return n, pos, DAMAGED
-            if not _packet(buf, pos, total, kind, big, base, traits, tally, cells, n):
+            if not _packet(data, pos, total, kind, big, base, traits, tally, cells, n):
                 return n, pos, DAMAGED
             n += 1
         else:
             tally[FRAMES] += _counts(kind)
-        tally[UNEQUAL] += u32(buf, pos + total - 4, big) != total
+        tally[UNEQUAL] += u32(data, pos + total - 4, big) != total
         pos += total
     return n, pos, NEEDS_MORE
 

@@ -45,7 +45,7 @@ FAULTS = {
 """Reason codes of the `fault` column. Only rows with 0 and 1 are RoCE."""
 
 ROCE_PORT = 4791
-PROTO_UDP = 17
+PROTO_TCP, PROTO_UDP = 6, 17
 ICRC_BYTES = 4
 BTH_BYTES, LRH_BYTES, GRH_BYTES = 12, 8, 40
 LNH_GRH, LNH_BTH = 3, 2
@@ -239,10 +239,13 @@ def parse_frames(buf: Array, f: Frames, rows: Array, out: Rows, keys: Array) -> 
 
 def candidates(packets: Table) -> Array:
     """Return the rows, int64 (n,), of packets that may carry InfiniBand transport headers."""
-    proto, fault = packets["proto"], packets["fault"]
-    udp = (packets["dport"] == ROCE_PORT) & (proto == PROTO_UDP) & (fault == 0)
+    rows: Array = np.flatnonzero(packets["proto"] != PROTO_TCP)  # most batches have few or none of these
+    if not len(rows):
+        return rows
+    proto, fault, dport, at = (packets[name][rows] for name in ("proto", "fault", "dport", "payload_at"))
+    udp = (dport == ROCE_PORT) & (proto == PROTO_UDP) & (fault == 0)
     outside_ip = ((proto == PROTO_GRH) | (proto == PROTO_LRH)) & (fault == NOT_IP)
-    return np.flatnonzero((udp | outside_ip) & (packets["payload_at"] >= 0))
+    return rows[np.flatnonzero((udp | outside_ip) & (at >= 0))]
 
 
 def frames_of(packets: Table) -> Frames:

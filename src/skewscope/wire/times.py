@@ -10,7 +10,7 @@ import numpy as np
 
 from skewscope.core.tables import Array
 from skewscope.wire.jit import njit
-from skewscope.wire.pcap import u32
+from skewscope.wire.load import bytes_of, le32
 
 LEAP_NS = 86_400_000_000_000
 """One day: captures pause for less; clocks that were never set, and damaged headers, miss by more."""
@@ -69,7 +69,8 @@ def take_erf(buf: Array, at: Array, captured: Array, interface: Array, erf: Arra
     Each begins with 64 bits of 2^-32 s, little-endian (https://wiki.wireshark.org/ERF). The first four and
     ts are of shape (n,); erf, bool (interfaces,), says which interfaces deliver such records.
     """
+    data = bytes_of(buf)
     for i in range(len(at)):
         if captured[i] >= 16 and interface[i] >= 0 and erf[interface[i]]:
-            fraction, seconds = u32(buf, at[i], False), u32(buf, at[i] + 4, False)
+            fraction, seconds = le32(data, at[i]), le32(data, at[i] + 4)
             ts[i] = seconds * 1_000_000_000 + (fraction * 1_000_000_000 + (1 << 31) >> 32)
