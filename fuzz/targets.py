@@ -35,7 +35,7 @@ OPENINGS = (
     b"\x16\x03\x01\x00\x20",
     struct.pack("<6Q", 112, 1, 4 << 56 | 1 << 24, 0, 64, 0),
     b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x00NULL" + bytes(48),
-    struct.pack("<i", 64) + bytes(64),
+    struct.pack("<QIB", 0x564A_B9F2_FC4B_9D6C, 3, 0) + struct.pack("<i", 64) + bytes(64),
 )
 """How the protocols begin that are told by content: without them a fuzzer seldom gets that far."""
 
