@@ -13,7 +13,7 @@ Looks like: c38 (isolated long pauses: few windows hit), c23 and c25 (transit gr
     (the late member rotates, so none collects hits), a longer prompt (all members take longer alike).
 Blind to: members without a tap of their own; groups of one; a constant handicap below `blind_ratio` that
     is there from the first packet (a fixed order of entry is normal). No data until rounds were learned.
-Cost: a dozen array operations per window; three numbers per member.
+Cost: two dozen array operations per window; eight numbers per member.
 References: docs/conditions c20; Wald, Sequential Analysis (1947).
 """
 
@@ -30,6 +30,8 @@ class Detector:
     STATE: dict[str, float] = {
         "llr": 0.0,
         "since": 0.0,
+        "run": 0.0,
+        "strong": 0.0,
         "first": 0.0,
         "age": 0.0,
         "blind": 0.0,
@@ -50,10 +52,8 @@ class Detector:
         hit = self._late(window)
         before = state["llr"][slot]
         after = np.clip(before + np.where(hit, gain, loss), 0.0, p.limit + 3.0 * gain)
-        began = np.where(
-            hit & (before <= 0.0), window.onset_of("late_rounds").astype(float), state["since"][slot]
-        )
-        state["llr"][slot], state["since"][slot] = after, np.where(after <= 0.0, 0.0, began)
+        state["llr"][slot] = after
+        self._date(window, hit, before, after)
         found = hit & (after >= p.limit)
         unsteady = self._unsteady(window)
         blind = self._blind(window) | unsteady
@@ -70,6 +70,25 @@ class Detector:
             onset.astype(np.int64),
             self._evidence(window),
         )
+
+    def _date(self, window: Window, hit: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
+        """Note since when a member is late.
+
+        That is the first hit of the run-up. Where hits become strong it is the first of the row that holds
+        the first strong one: a weak hit by chance shortly before is not where a strong fault began.
+        """
+        slot, state = window.slot, window.state
+        onset = window.onset_of("late_rounds").astype(float)
+        run, since, strong = (state[name][slot] for name in ("run", "since", "strong"))
+        # Negative after one window without a hit: a strong fault may miss a short one, hardly two in a row.
+        missed = np.where(run > 0.0, -run, 0.0)
+        run = np.where(hit, np.where(run != 0.0, np.abs(run), onset), missed)
+        since = np.where(hit & (before <= 0.0), onset, since)
+        first = hit & (window["excess_ratio"] >= self._params.strong_excess_ratio) & (strong == 0.0)
+        since = np.where(first, run, since)
+        state["run"][slot] = run
+        state["since"][slot] = np.where(after <= 0.0, 0.0, since)
+        state["strong"][slot] = np.where(after <= 0.0, 0.0, np.maximum(strong, first))
 
     def _late(self, window: Window) -> np.ndarray:
         """Return where a window held the group up beyond what is usual for the member."""

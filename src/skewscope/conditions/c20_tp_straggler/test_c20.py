@@ -92,6 +92,24 @@ def test_the_onset_is_that_of_the_first_hit():
     assert judge(quiet, quiet, *hits(5))[-1].onset_ns[0] == 12 * TENTH_NS - 1000
 
 
+def test_weak_hits_shortly_before_do_not_date_a_strong_fault():
+    quiet = {"excess_ratio": 0.0, "late_rounds": 0.0}
+    pause = [quiet] * 2
+    weak = {"excess_ratio": 0.9 * LIMIT.strong_excess_ratio}
+    strong = {"excess_ratio": LIMIT.strong_excess_ratio}
+
+    def dated(*changes: dict[str, float]) -> int:
+        """Return the number of the window by which the last of them is dated."""
+        last = judge(*changes)[-1]
+        assert last.state[0] == FINDING
+        return round((last.onset_ns[0] - 1000) / (TENTH_NS - 1000)) - 10
+
+    assert dated(weak, *pause, *hits(4, **strong)) == 1 + len(pause)
+    assert dated(weak, *pause, weak, quiet, *hits(4, **strong)) == 1 + len(pause)
+    assert dated(strong, *pause, *hits(4, **strong)) == 0
+    assert dated(weak, *pause, *hits(4, **weak)) == 0
+
+
 def test_a_quiet_time_forgets_the_onset():
     quiet = {"excess_ratio": 0.0, "late_rounds": 0.0}
     *_, last = judge(*hits(5), *[quiet] * 40, *hits(5))

@@ -14,7 +14,7 @@ LIMIT = CONDITION.entry.params
 TENTH_NS = 100_000_000
 USUAL = {
     "pause_ratio": 5.0,
-    "excess_max_s": 0.1,
+    "excess_max_s": 0.2,
     "rounds": 4.0,
     "pause_tail_ratio": 20.0,
 }
@@ -46,6 +46,32 @@ QUIET = {"pause_ratio": 0.1, "pause_tail_ratio": 1.0, "excess_max_s": 0.002}
 def test_one_long_pause_is_enough_at_the_threshold():
     assert state_of(pause_ratio=LIMIT.enough) == FINDING
     assert state_of(pause_ratio=0.9 * LIMIT.enough) == CLEAR
+
+
+def test_a_short_pause_that_does_not_come_again_is_none():
+    short = {"pause_ratio": 8.0, "excess_max_s": 0.9 * LIMIT.lone_s}
+    assert [v.state[0] for v in judge(short, QUIET, QUIET)] == [CLEAR] * 3
+    assert [v.state[0] for v in judge(short, QUIET, short)] == [CLEAR, CLEAR, FINDING]
+    assert state_of(**(short | {"excess_max_s": LIMIT.lone_s})) == FINDING
+
+
+def test_a_short_pause_and_small_outliers_are_not_pauses_now_and_then():
+    short = {"pause_ratio": 8.0, "excess_max_s": 0.9 * LIMIT.lone_s}
+    small = short | {"pause_ratio": 0.9 * LIMIT.min_rest_share * 8.0}
+    assert [v.state[0] for v in judge(short, QUIET, small)] == [CLEAR] * 3
+    assert [v.state[0] for v in judge(small, QUIET, short)] == [CLEAR] * 3
+
+
+def test_short_pauses_of_a_fast_engine_come_again_however_many_rounds_they_cost():
+    short = {"pause_ratio": 500.0, "excess_max_s": 0.9 * LIMIT.lone_s}
+    assert [v.state[0] for v in judge(short, QUIET, short)] == [CLEAR, CLEAR, FINDING]
+
+
+def test_a_forgotten_pause_is_no_measure_of_the_next():
+    long_ago = QUIET | {"rounds": 100.0 / LIMIT.leak}
+    short = {"pause_ratio": 2.5, "excess_max_s": 0.9 * LIMIT.lone_s}
+    states = [v.state[0] for v in judge({"pause_ratio": 30.0}, long_ago, short, short)]
+    assert states == [FINDING, CLEAR, CLEAR, FINDING]
 
 
 def test_shorter_pauses_add_up():
