@@ -16,6 +16,7 @@ from skewscope.core.tables import Array
 from skewscope.features.graph import GraphRows
 from skewscope.features.reference import LEARN, Reference
 from skewscope.features.rounds import RoundRows, Rounds
+from skewscope.features.untagged import UNTAGGED
 
 IDLE_RATIO = 20.0
 """An interval this many times the longest usual one is a stop or an idle time, not a slow round."""
@@ -121,8 +122,13 @@ class Groups:
             reference, _ = self._intervals.get(key)
             if isfinite(reference) and interval < IDLE_RATIO * self._usual(g)[1]:
                 took, usual, counted = took + interval, usual + reference, counted + 1
-            self._intervals.learn(key, [interval], 0.05 * reference if reference > 0 else interval)
-            self._first.setdefault(g, deque(maxlen=FIRST)).append(interval)
+            first = self._first.setdefault(g, deque(maxlen=FIRST))
+            first.append(interval)
+            fresh = [interval]
+            if kind[0] == UNTAGGED and not isfinite(reference):
+                # Where steps are still being told apart, the first few intervals are of any length.
+                fresh = list(first) if len(first) == FIRST else []
+            self._intervals.learn(key, fresh, 0.05 * reference if reference > 0 else interval)
             self._kinds.setdefault(g, {})[kind] = self._kinds.get(g, {}).get(kind, 0) + 1
         if counted:
             columns["interval_s"][i], columns["interval_ref_s"][i] = took / counted, usual / counted
