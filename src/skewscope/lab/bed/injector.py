@@ -8,6 +8,7 @@ words in `how`.
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -22,7 +23,7 @@ class InjectorError(ValueError):
     """No such injector, or settings it does not take."""
 
 
-class Injector:
+class Injector(ABC):
     """One injection into a bed; subclasses take their settings as keyword arguments."""
 
     NAME: ClassVar[str]
@@ -35,21 +36,21 @@ class Injector:
         self.bed = bed
         self.how = ""
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027  most have nothing to prepare
         """Set up what must exist before the load begins, without any effect yet."""
 
+    @abstractmethod
     def start(self, strength: float) -> None:
         """Begin."""
-        raise NotImplementedError
 
     def change(self, strength: float) -> None:
         """Move to another strength; where that needs no care, stop and start again."""
         self.stop()
         self.start(strength)
 
+    @abstractmethod
     def stop(self) -> None:
         """Take the injection off."""
-        raise NotImplementedError
 
 
 class Undo:
