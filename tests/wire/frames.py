@@ -65,3 +65,20 @@ def outer(payload, proto=17, port=4789):
     """Return a frame between C and D that carries an IP payload, or a UDP payload to that port."""
     inside = build.udp(C, D, 50000, port, payload) if proto == 17 else payload
     return ether(build.ipv4(C, D, proto, inside))
+
+
+ADDRESSES4, ADDRESSES6 = ("10.1.2.3", "10.1.2.4"), ("2001:db8::1", "2001:db8::2")
+
+
+def is_read(got, addresses=ADDRESSES4):
+    """Return whether the row has everything of `segment`."""
+    what = (
+        got["src"],
+        got["dst"],
+        got["sport"],
+        got["dport"],
+        got["seq"],
+        got["payload_bytes"],
+        got["fault"],
+    )
+    return what == (*addresses, 40000, 8000, 7, 3, 0) and (got["dscp"], got["ecn"]) == (46, 1)

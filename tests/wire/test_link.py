@@ -6,24 +6,21 @@ import pytest
 
 from skewscope.wire import build
 from skewscope.wire.packets import PROTO_GRH, PROTO_LRH
-from tests.wire.frames import CUT, NO_LINK, NOT_IP, TOO_DEEP, ether, packet4, packet6, row
+from tests.wire.frames import (
+    ADDRESSES4,
+    ADDRESSES6,
+    CUT,
+    NO_LINK,
+    NOT_IP,
+    TOO_DEEP,
+    ether,
+    is_read,
+    packet4,
+    packet6,
+    row,
+)
 
-ADDRESSES4, ADDRESSES6 = ("10.1.2.3", "10.1.2.4"), ("2001:db8::1", "2001:db8::2")
 VLAN, QINQ, MPLS = 1, 2, 128
-
-
-def is_read(got, addresses=ADDRESSES4):
-    """Return whether the row has everything of `frames.segment`."""
-    what = (
-        got["src"],
-        got["dst"],
-        got["sport"],
-        got["dport"],
-        got["seq"],
-        got["payload_bytes"],
-        got["fault"],
-    )
-    return what == (*addresses, 40000, 8000, 7, 3, 0) and (got["dscp"], got["ecn"]) == (46, 1)
 
 
 @pytest.mark.parametrize("link", [12, 14, 101, 228])

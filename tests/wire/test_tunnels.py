@@ -5,7 +5,24 @@ import struct
 import pytest
 
 from skewscope.wire import build
-from tests.wire.frames import CUT, FIRST, NOT_IP, TOO_DEEP, A, B, C, D, ether, outer, packet4, packet6, row
+from tests.wire.frames import (
+    ADDRESSES4,
+    ADDRESSES6,
+    CUT,
+    FIRST,
+    NOT_IP,
+    TOO_DEEP,
+    A,
+    B,
+    C,
+    D,
+    ether,
+    is_read,
+    outer,
+    packet4,
+    packet6,
+    row,
+)
 
 VLAN, VXLAN, GENEVE, GRE, ERSPAN, IP_IN_IP, MPLS = 1, 4, 8, 16, 32, 64, 128
 INNER = ether(packet4())
@@ -13,17 +30,7 @@ INNER = ether(packet4())
 
 def is_inner(got, six=False):
     """Return whether the row is that of the inner packet."""
-    addresses = ("2001:db8::1", "2001:db8::2") if six else ("10.1.2.3", "10.1.2.4")
-    what = (
-        got["src"],
-        got["dst"],
-        got["sport"],
-        got["dport"],
-        got["seq"],
-        got["payload_bytes"],
-        got["fault"],
-    )
-    return what == (*addresses, 40000, 8000, 7, 3, 0) and (got["dscp"], got["ecn"]) == (46, 1)
+    return is_read(got, ADDRESSES6 if six else ADDRESSES4)
 
 
 GPE = struct.pack(">BHBI", 0x0C, 0, 1, 77 << 8) + packet4()
