@@ -78,14 +78,49 @@ class Flows:
     __hash__ = None  # type: ignore[assignment]
 
 
+class Names:
+    """Texts by id; 0 is the empty text, and what everything is once `limit` texts are known."""
+
+    def __init__(self, limit: int = 1 << 20) -> None:
+        self._texts = [""]
+        self._ids = {"": 0}
+        self._limit = limit
+
+    def id(self, text: str) -> int:
+        """Return the id of a text, creating it where new."""
+        known = self._ids.get(text)
+        if known is None:
+            if len(self._texts) >= self._limit:  # hostile input: texts without end are one bucket
+                return 0
+            known = self._ids[text] = len(self._texts)
+            self._texts.append(text)
+        return known
+
+    def __getitem__(self, number: int) -> str:
+        return self._texts[number]
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @dataclass
 class Directory:
-    """Names behind the ids in the tables. Address, flow and target 0 mean "none"."""
+    """Names behind the ids in the tables. Id 0 means "none", but for taps and sources."""
 
     addresses: list[str] = field(default_factory=lambda: ["-"])
     flows: Flows = field(default_factory=lambda: Flows([Flow(0, 0, 0, 0, 0)]))
     targets: list[str] = field(default_factory=lambda: [""])
     taps: list[Tap] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    """Paths of the files, or addresses of the endpoints, that counters, metrics and events were read from."""
+    entities: Names = field(default_factory=Names)
+    """What they are about: "10.0.0.3", "host/gpu3", "host/mlx5_0/1", "10.0.0.3:8000", "metric:job/name"."""
+    names: Names = field(default_factory=Names)
+    """Canonical names of counters, metrics and events, as in the name table."""
+    labels: Names = field(default_factory=Names)
+    """Labels as key="value",key="value", sorted by key."""
+    texts: Names = field(default_factory=Names)
+    """Request ids and fields of events."""
     _target_ids: dict[str, int] = field(default_factory=dict)
 
     def target(self, path: str) -> int:

@@ -137,15 +137,78 @@ HOLES = _schema(
     nbytes=("uint32", "bytes", "missing bytes"),
 )
 
+_READ = {
+    "ts_ns": ("int64", "ns", "time of the reading by the clock of what was read"),
+    "source": ("uint16", "1", "index of the file or endpoint that it was read from (Directory.sources)"),
+    "line": ("uint32", "1", "line, record or frame number in it, counted from 1"),
+    "entity": ("uint32", "1", "id of what it is about (Directory.entities)"),
+}
+"""Columns that all samples other than those of packets begin with: when, where read, about what."""
+
 COUNTERS = _schema(
     "counters",
-    ts_ns=("int64", "ns", "read time"),
-    entity=("uint32", "1", "entity id"),
-    name=("uint32", "1", "canonical name id"),
-    value=("float64", "as named", "value"),
-    kind=("uint8", "1", "1 counter32, 2 counter64, 3 gauge, 4 percent"),
-    side=("uint8", "1", "1 requester, 2 responder, 3 port"),
+    **_READ,
+    name=("uint32", "1", "id of the canonical name (Directory.names)"),
+    value=("float64", "as named", "value as read, in the canonical unit; NaN = present but not known"),
+    kind=("uint8", "1", "1 counter of 32 bits, 2 of 64 bits, 3 gauge, 4 percent, 5 last code"),
+    side=("uint8", "1", "0 not said, 1 requester, 2 responder, 3 port"),
 )
 
-SAMPLES: tuple[Schema, ...] = (PACKETS, ROCE, MESSAGES, HTTP, RECORDS, HOLES)
+METRICS = _schema(
+    "metrics",
+    **_READ,
+    name=("uint32", "1", "id of the canonical name (Directory.names)"),
+    labels=("uint32", "1", "id of the labels that tell series of one entity apart (Directory.labels)"),
+    bound=("float64", "as named", "upper bound of a histogram bucket, quantile of a summary; NaN elsewhere"),
+    value=("float64", "as named", "value as read, in the canonical unit"),
+    kind=("uint8", "1", "2 counter, 3 gauge, 4 percent, 6 histogram bucket, 7 sum, 8 count, 9 quantile"),
+)
+
+EVENTS = _schema(
+    "events",
+    **_READ,
+    kind=("uint32", "1", "id of the canonical event name, as gpu.xid (Directory.names)"),
+    code=("int64", "1", "its number: an Xid, a status, a sequence number; 0 where it has none"),
+    end_ns=("int64", "ns", "when it ended; 0 where it has no duration"),
+    peer=("uint32", "1", "id of the other entity that it names; 0 where there is none"),
+    fields=("uint32", "1", "id of everything else that it says, a JSON object (Directory.texts)"),
+)
+
+FLOW_RECORDS = _schema(
+    "flow_records",
+    **_READ,
+    end_ns=("int64", "ns", "time of the last packet counted; ts_ns is that of the first"),
+    src=("uint32", "1", "address id of the sender"),
+    dst=("uint32", "1", "address id of the receiver"),
+    sport=("uint16", "1", "source port"),
+    dport=("uint16", "1", "destination port"),
+    proto=("uint8", "1", "IP protocol number"),
+    flags=("uint8", "1", "all TCP flags seen, as in the packets table"),
+    dscp=("uint8", "1", "DSCP of the IP header"),
+    packets=("float64", "packets", "packets, scaled up by the sampling rate"),
+    nbytes=("float64", "bytes", "bytes, scaled up by the sampling rate"),
+    sampling=("uint32", "1", "one of this many packets was counted; 1 = all"),
+)
+
+REQUESTS = _schema(
+    "requests",
+    **_READ,
+    end_ns=("int64", "ns", "time of the last token or of the failure; 0 = not known"),
+    first_ns=("int64", "ns", "time of the first token; 0 = not known"),
+    queued_s=("float64", "s", "time before it was scheduled; NaN = not known"),
+    prompt_tokens=("uint32", "tokens", "prompt length, 0 where not known"),
+    output_tokens=("uint32", "tokens", "tokens answered"),
+    cached_tokens=("uint32", "tokens", "prompt tokens found in a cache"),
+    status=("int16", "1", "HTTP status; 0 = not known, -1 = failed without one, -2 = client went away"),
+    key=("uint32", "1", "id of the request id (Directory.texts)"),
+    peer=("uint32", "1", "entity id of the engine or client named by it; 0 = none"),
+)
+
+CAPTURED: tuple[Schema, ...] = (PACKETS, ROCE, MESSAGES, HTTP, RECORDS, HOLES)
 """The tables that a capture yields, in the order in which they are made."""
+
+READ: tuple[Schema, ...] = (COUNTERS, METRICS, EVENTS, FLOW_RECORDS, REQUESTS)
+"""The tables that all other sources yield."""
+
+SAMPLES: tuple[Schema, ...] = CAPTURED + READ
+"""All tables of samples."""

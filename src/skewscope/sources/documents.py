@@ -1,0 +1,187 @@
+"""Files that are not captures: told by content, read by the format that is surest of them."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pkgutil
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from skewscope.core.directory import Directory
+from skewscope.core.tables import Heard, Table
+from skewscope.sources import formats
+from skewscope.sources.format import SNIFF_BYTES, Format, Origin
+from skewscope.sources.unpack import DAMAGE, Stream, UnreadableError, reason
+
+BATCH_ROWS = 1 << 14
+
+PACKED = {".gz", ".xz", ".bz2", ".zst", ".lz4"}
+STAMP = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
+"""A Unix time in a file's name, in seconds (with a fraction), milli-, micro- or nanoseconds."""
+
+
+class DocumentError(Exception):
+    """A file that no format reads; the message is one line for the user."""
+
+
+@dataclass
+class DocumentStats:
+    """What one file held and what was wrong with it."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    """Rows per table."""
+    first_ns: int = 0
+    last_ns: int = 0
+    names: Counter[str] = field(default_factory=Counter)
+    """Rows per canonical name."""
+    notes: list[str] = field(default_factory=list)
+
+
+@cache
+def all_formats() -> tuple[Format, ...]:
+    """Return every format, in the order of their file names."""
+    found = sorted(m.name for m in pkgutil.iter_modules(formats.__path__) if not m.name.startswith("_"))
+    modules = [importlib.import_module(f"{formats.__name__}.{name}") for name in found]
+    return tuple(m.FORMAT for m in modules if hasattr(m, "FORMAT"))
+
+
+def tell(head: bytes, name: str) -> Format | None:
+    """Return the format that is surest of an input that begins so."""
+    best = max(all_formats(), key=lambda f: f.sure(head, name), default=None)
+    return best if best is not None and best.sure(head, name) > 0 else None
+
+
+def bare_name(path: Path) -> str:
+    """Return a file's name without the suffixes of compression."""
+    while path.suffix in PACKED:
+        path = path.with_suffix("")
+    return path.name
+
+
+def stamp_ns(name: str, otherwise_ns: int) -> int:
+    """Return the time that a file's name tells, else `otherwise_ns`."""
+    found = STAMP.search(name)
+    if found is None:
+        return otherwise_ns
+    seconds, fraction, digits = found.groups()
+    return int(seconds) * 10**9 + int((fraction or digits or "0").ljust(9, "0"))
+
+
+class _Raw(io.RawIOBase):
+    """A Stream with what was read of it put back, as the standard library's raw stream."""
+
+    def __init__(self, head: bytes, stream: Stream) -> None:
+        self._head, self._stream = head, stream
+        self.problem = ""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        view = memoryview(buffer).cast("B")
+        if self._head:
+            part, self._head = self._head[: len(view)], self._head[len(view) :]
+            view[: len(part)] = part
+            return len(part)
+        try:
+            return self._stream.readinto(view)
+        except (UnreadableError, *DAMAGE) as error:
+            self.problem = f"the rest cannot be read: {reason(error)}"
+            return 0
+
+
+class Document:
+    """One file of counters, metrics, logs or flow records: an iterator of sample tables."""
+
+    def __init__(self, path: Path, directory: Directory) -> None:
+        """Open the file and tell its format; raises DocumentError with a one-line reason."""
+        self.path = path
+        self.stats = DocumentStats()
+        self._directory = directory
+        try:
+            self._stream = Stream(path)
+        except (UnreadableError, *DAMAGE) as error:
+            raise DocumentError(f"{path}: cannot read: {reason(error)}") from error
+        try:
+            head = self._head()
+            name = bare_name(path)
+            found = tell(head, name)
+            if found is None:
+                raise DocumentError(f"{path}: not a format that skewscope reads")
+        except BaseException:
+            self._stream.close()
+            raise
+        self.format = found
+        self.kind = found.kind
+        self.size = self._stream.size
+        directory.sources.append(str(path))
+        self.origin = Origin(
+            directory, len(directory.sources) - 1, name, at_ns=stamp_ns(name, _written_ns(path))
+        )
+        self._raw = _Raw(head, self._stream)
+
+    def _head(self) -> bytes:
+        head = bytearray(SNIFF_BYTES)
+        have = 0
+        try:
+            while have < len(head):
+                count = self._stream.readinto(memoryview(head)[have:])
+                if not count:
+                    break
+                have += count
+        except (UnreadableError, *DAMAGE) as error:
+            if not have:
+                raise DocumentError(f"{self.path}: cannot read: {reason(error)}") from error
+        if not have:
+            raise DocumentError(f"{self.path}: empty file")
+        return bytes(head[:have])
+
+    def position(self) -> int:
+        """Return how many bytes of the file on disk were consumed, for progress."""
+        return self._stream.position
+
+    def batches(self) -> Iterator[dict[str, Table]]:
+        """Yield sample tables until the file ends; each knows how far in time it is."""
+        reader = cast(BinaryIO, io.BufferedReader(self._raw, 1 << 17))
+        for tables in self.format.read(reader, self.origin):
+            self._count(tables)
+            yield Heard(tables, self.stats.last_ns)
+        self.stats.notes += self.origin.notes
+        if self._raw.problem:
+            self.stats.notes.append(self._raw.problem)
+        if not self.stats.rows.total():
+            self.stats.notes.append("nothing in it that is known")
+
+    def _count(self, tables: dict[str, Table]) -> None:
+        s = self.stats
+        for schema, table in tables.items():
+            if not len(table):
+                continue
+            s.rows[schema] += len(table)
+            ts = table["ts_ns"]
+            s.first_ns = min(s.first_ns or int(ts.min()), int(ts.min()))
+            s.last_ns = max(s.last_ns, int(ts.max()))
+            named = {"counters": "name", "metrics": "name", "events": "kind"}.get(schema)
+            if named:
+                ids, counts = np.unique(table[named], return_counts=True)
+                for number, count in zip(ids.tolist(), counts.tolist(), strict=True):
+                    s.names[self._directory.names[number]] += count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

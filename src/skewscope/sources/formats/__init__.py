@@ -1,0 +1,1 @@
+"""One file per format of counters, metrics, logs and flow records; found by the loader."""

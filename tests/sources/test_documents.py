@@ -1,0 +1,99 @@
+import gzip
+
+import pytest
+
+from skewscope.core.directory import Directory, Names
+from skewscope.core.schemas import COUNTERS
+from skewscope.core.tables import Heard
+from skewscope.sources import documents
+from skewscope.sources.documents import Document, DocumentError, bare_name, stamp_ns, tell
+from skewscope.sources.format import Format, RowList, lines
+
+
+def _read(stream, origin):
+    rows = RowList(COUNTERS)
+    for number, text in lines(stream, origin):
+        name, _, value = text.partition(" ")
+        if not value:
+            continue
+        rows.add(
+            ts_ns=origin.at_ns + number,
+            line=number,
+            name=origin.directory.names.id(name),
+            value=float(value),
+        )
+    yield rows.take()
+
+
+WIDE = Format("pairs", "a name and a number a line", lambda head, name: 2 * head.startswith(b"a "), _read)
+NARROW = Format("a pairs", "the same about a1", lambda head, name: 3 * head.startswith(b"a 1"), _read)
+
+
+@pytest.fixture(autouse=True)
+def _two_formats(monkeypatch):
+    monkeypatch.setattr(documents, "all_formats", lambda: (WIDE, NARROW))
+
+
+def test_the_surest_format_reads():
+    assert tell(b"a 1\n", "x") is NARROW
+    assert tell(b"a 2\n", "x") is WIDE
+    assert tell(b"b 2\n", "x") is None
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_document_yields_tables_and_counts_them(tmp_path, packed):
+    path = tmp_path / ("n1.1700000000.txt" + ".gz" * packed)
+    data = b"a 2\nb 3.5\na 4\n"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    directory = Directory()
+    document = Document(path, directory)
+    batches = list(document.batches())
+    document.close()
+    assert document.kind == "pairs"
+    assert isinstance(batches[0], Heard)
+    assert batches[0].reached_ns == 1_700_000_000_000_000_003
+    assert batches[0]["counters"]["value"].tolist() == [2.0, 3.5, 4.0]
+    assert document.stats.rows == {"counters": 3}
+    assert document.stats.names == {"a": 2, "b": 1}
+    assert directory.sources == [str(path)]
+    assert document.stats.notes == []
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path):
+    empty, other, cut = tmp_path / "empty", tmp_path / "other", tmp_path / "cut.gz"
+    empty.write_bytes(b"")
+    other.write_bytes(b"\x00\x01\x02")
+    cut.write_bytes(gzip.compress(b"a 2\n" * 9000)[:-20])
+    for path, why in ((empty, "empty file"), (other, "not a format"), (tmp_path / "none", "cannot read")):
+        with pytest.raises(DocumentError, match=why):
+            Document(path, Directory())
+    document = Document(cut, Directory())
+    rows = sum(len(t["counters"]) for t in document.batches())
+    document.close()
+    assert 0 < rows <= 9000
+    assert any("the rest cannot be read" in note for note in document.stats.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("1700000000.prom", 1_700_000_000_000_000_000),
+        ("1700000000.25.prom", 1_700_000_000_250_000_000),
+        ("1700000000123.prom", 1_700_000_000_123_000_000),
+        ("1700000000123456789.prom", 1_700_000_000_123_456_789),
+        ("vllm_0.19.0_rtx4090.prom", 7),
+    ],
+)
+def test_time_in_a_file_name(name, expected):
+    assert stamp_ns(name, 7) == expected
+
+
+def test_bare_name(tmp_path):
+    assert bare_name(tmp_path / "a.prom.gz") == "a.prom"
+
+
+def test_names_are_bounded():
+    names = Names(limit=3)
+    assert [names.id(t) for t in ("", "a", "b", "a", "c")] == [0, 1, 2, 1, 0]
+    assert names[2] == "b"
+    assert len(names) == 3
