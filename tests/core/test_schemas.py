@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from skewscope.core.schemas import COUNTERS, SAMPLES
+from skewscope.core.schemas import CAPTURED, READ, SAMPLES
 
 UNITS = {"_ns": "ns", "_bytes": "bytes"}
 
 
-@pytest.mark.parametrize("schema", [*SAMPLES, COUNTERS], ids=lambda s: s.name)
+@pytest.mark.parametrize("schema", SAMPLES, ids=lambda s: s.name)
 def test_columns_are_declared_in_full(schema):
     assert "ts_ns" in schema.columns
     for name, column in schema.columns.items():
@@ -24,5 +24,10 @@ def test_names_are_unique():
 
 
 def test_tables_of_flows_name_both_ends_and_the_tap():
-    for schema in SAMPLES:
+    for schema in CAPTURED:
         assert {"tap", "flow", "way", "src", "dst"} <= set(schema.columns), schema.name
+
+
+def test_other_tables_name_the_source_the_line_and_the_entity():
+    for schema in READ:
+        assert {"source", "line", "entity"} <= set(schema.columns), schema.name
