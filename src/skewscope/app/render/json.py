@@ -47,6 +47,7 @@ def _evidence(one: Evidence) -> dict[str, Any]:
         "unit": one.unit,
         "baseline": one.baseline,
         "packets": _packets(one.packets),
+        "spans": [asdict(span) for span in one.spans],
     }
 
 
