@@ -169,6 +169,7 @@ RANK_FAULTS = ("straggler", "pause", "crash", "reader_stops")
 LINK_FAULTS = ("loss", "delay", "jitter", "reorder", "rate_limit", "cross_traffic", "link_down", "mtu")
 LOAD_FAULTS = ("long_prompts", "overload")
 ROUTER_FAULTS = ("uneven_routing", "token_blind_routing")
+GATEWAY_FAULTS = ("gateway_buffer", "gateway_ceiling")
 OTHER_NAMES = {index: name for name, index in OTHERS.items()}
 
 
@@ -185,8 +186,8 @@ def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tup
         return "link", [addresses[OTHER_NAMES.get(fault.target, f"n{fault.target}")]]
     if fault.kind == "slow_reader":
         return "client", [addresses["lg"]]
-    if fault.kind in ROUTER_FAULTS:
-        return "router", [addresses["rt"]]
+    if fault.kind in ROUTER_FAULTS + GATEWAY_FAULTS:
+        return "gateway" if fault.kind in GATEWAY_FAULTS else "router", [addresses["rt"]]
     if fault.kind in LOAD_FAULTS:  # where the work piles up
         return "endpoint", [addresses[f"n{i * w.ranks // w.per_host}"] for i in range(w.replicas)]
     return "endpoint", [addresses[f"n{max(fault.target, 0) // w.per_host}"]]
