@@ -132,6 +132,10 @@ class World:
             for entry in stops:
                 self.loop.at(entry.start_ns, far.receiver.block, entry.end_ns)
             Bulk(self.loop, near, w.bulk_bps or DEFAULT_BULK_BPS, self._filler).run(self.loop.now, end_ns)
+        for entry in self.schedule.of("upload"):
+            source = processes[str(entry.fault.target * w.per_host)]
+            near, _ = self.dialler.dial(source, processes["xa"], 443, established=True)
+            Bulk(self.loop, near, entry.fault.strength, self._filler).run(entry.start_ns, entry.end_ns)
         for entry in self.schedule.of("cross_traffic"):
             fault = entry.fault
             if fault.where == "deep":
@@ -180,6 +184,8 @@ def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tup
         return "rank", [addresses[f"n{k // w.per_host}"] for k in range(w.ranks * w.replicas)]
     if fault.kind in RANK_FAULTS:
         return "rank", [addresses[f"n{fault.target // w.per_host}"]]
+    if fault.kind == "upload":
+        return "host", [addresses[f"n{fault.target}"]]
     if fault.kind == "host_busy":
         return "rank" if w.per_host == 1 else "host", [addresses[f"n{fault.target}"]]
     if fault.kind in LINK_FAULTS:
