@@ -5,18 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from skewscope.core.features import FeatureRows
 from skewscope.features.gateways import COLUMNS, Gateways
 from skewscope.features.streams import Streams
 from tests.features.stream_tables import CLIENT, ENGINE, ROUTER, Wire, ns
 
 
-def run(wire: Wire, seconds: float):
+def paths(**changed: float) -> FeatureRows:
+    """Return the rows of the path between the client and the gateway."""
+    usual = {"lost_up": 0.0, "lost_down": 0.0, "zero_window_s": 0.0, "rtt_s": 1e-4, "rtt_ref_s": 1e-4}
+    return FeatureRows(
+        "leg", ["10.9.0.1->10.9.0.4"], {n: np.array([v]) for n, v in (usual | changed).items()}
+    )
+
+
+CLEAR_PATHS = paths()
+
+
+def run(wire: Wire, seconds: float, legs: FeatureRows | None = None):
     """Return {column: values} of the gateway's windows, and the onsets of each."""
     streams, family, found, onset = Streams(), Gateways(), [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         for slice_ in wire.slices(seconds):
             endpoint = streams.update(slice_, {"host": wire.graph()})
-            rows = family.update(slice_, {"endpoint": endpoint})
+            rows = family.update(slice_, {"endpoint": endpoint, "leg": legs or CLEAR_PATHS})
             if rows.keys:
                 assert list(rows.keys) == ["10.9.0.4"]
                 found.append({n: v[0] for n, v in rows.columns.items()})
@@ -91,3 +103,13 @@ def test_an_engine_alone_is_no_gateway():
     wire = Wire()
     wire.ask(wire.connect(CLIENT, 20_000), 0.1, [0.2, 0.3, 0.4], 0.5)
     assert run(wire, 1.0)[1] == []
+
+
+@pytest.mark.parametrize(
+    "bad", [{"lost_down": 1.0}, {"lost_up": 2.0}, {"zero_window_s": 0.1}, {"rtt_s": 1e-3}]
+)
+def test_a_path_in_trouble_is_told(bad):
+    wire = Wire()
+    stream(wire, 0, 0.02)
+    assert run(wire, 1.0)[0]["path_trouble"].tolist() == [0.0] * 10
+    assert run(wire, 1.0, paths(**bad))[0]["path_trouble"].tolist() == [1.0] * 10

@@ -26,6 +26,7 @@ FAULTS = (
     "slow_front_end",  # `strength` s more from a request to its first round, and from a round to its tokens
     "reader_stops",  # a rank stops reading a bulk flow: zero windows east-west
     "token_blind_routing",  # equal arrivals, very unequal lengths: backlog drifts
+    "starved_heartbeat",  # a host's heartbeats wait for `strength` s every `period_s`
     "upload",  # a host sends `strength` bit/s to a foreign host
     "gateway_buffer",  # the gateway passes responses on in blocks of `strength` bytes
     "gateway_ceiling",  # the gateway has no more than `strength` requests at engines, the rest wait in it
@@ -58,6 +59,8 @@ class Workload:
     gateway: bool = True
     framing: str = "gloo"
     """gloo | opaque (same rhythm, unreadable bytes) | nccl (over sockets, connected before the capture)."""
+    heartbeat_s: float = 0.0
+    """Gap between the heartbeats of each host to a foreign one; 0 = none."""
     bulk_bps: float = 0.0
     """Rate of a bulk flow from rank 1 to rank 0 (a KV cache transfer, say); 0 = none."""
 

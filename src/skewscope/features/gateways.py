@@ -27,8 +27,19 @@ WAITED_NS = 20_000_000
 """A request that a gateway has had for as long and not passed on waits: passing on takes a millisecond."""
 
 MIN_WHOLE, MAX_WHOLE = 3, 16
-"""Whole streams after which the ratio of the legs' bytes is known (chunk framing differs, TLS is larger), and
-the latest ones that it is the median of."""
+"""Whole streams after which the ratio of the legs' bytes is known (TLS is larger), and the latest ones
+that it is the median of."""
+
+SAME_PIECES = 2.0
+"""Legs whose byte counts differ by no more than this many pieces are equal: a first piece that shares its
+segment with a head may be cut off on one leg only."""
+
+SILENT_GAPS = 2.0
+"""Usual gaps without a piece to the client after which a stream is held: on a slow path pieces come late, but
+they come."""
+
+SLOW_PATH = 3.0
+"""Least round trip to a client over its usual one from which on the path holds data back."""
 
 MAX_GATEWAYS = 1024
 MAX_WAITING = 1 << 14
@@ -37,9 +48,12 @@ MAX_UNCLAIMED = 1 << 10
 
 COLUMNS = {
     "streams": FeatureColumn("1", "streams that have begun on their engine's leg and are open"),
-    "held_share": FeatureColumn("1", "share of them of which a piece or more is held back, over a second"),
+    "held_share": FeatureColumn(
+        "1", "share of them that are silent to the client with a piece or more held, over a second"
+    ),
     "held_chunks": FeatureColumn("1", "pieces held back of such a stream, over a second"),
     "held_s": FeatureColumn("s", "the same in time: pieces held times the engines' gap between pieces"),
+    "path_trouble": FeatureColumn("1", "share of its clients' paths with losses, closed windows or a queue"),
     "queued": FeatureColumn("1", "requests in full that were not passed on, over a second"),
     "queued_min": FeatureColumn("1", "least number of them at the windows' ends of that second"),
     "upstream": FeatureColumn("1", "requests that it has open at engines"),
@@ -70,7 +84,7 @@ class Gateways:
     """Pairs of legs per gateway."""
 
     SPEC = FeatureSpec("gateway", "an address that serves clients by asking engines", COLUMNS)
-    NEEDS: Sequence[str] = ("endpoint",)
+    NEEDS: Sequence[str] = ("endpoint", "leg")
 
     def __init__(self) -> None:
         self._gateways: dict[int, _Gateway] = {}
@@ -83,16 +97,20 @@ class Gateways:
         self._match(rows, slice_.end_ns)
         open_ = rows.pool["open"]
         held = self._held(rows)
+        silent = self._silent(rows, slice_.end_ns)
         self._learn_ratio(rows)
         keys, found = [], []
         onset: dict[str, list[int]] = {"held_share": [], "queued": []}
         gap_s = _gap_s(rows)
+        trouble = _path_trouble(others["leg"])
         for address, gateway in sorted(self._gateways.items()):
             mine = self._pairs[:, 0] == address
-            self._note(gateway, rows, slice_, held[mine], int(np.count_nonzero(open_[self._pairs[mine, 2]])))
+            upstream = int(np.count_nonzero(open_[self._pairs[mine, 2]]))
+            self._note(gateway, rows, slice_, held[mine], silent[mine], upstream)
             backends = np.unique(rows.pool["endpoint"][self._pairs[mine, 2]])
             keys.append(slice_.directory.addresses[address])
-            found.append(self._row(gateway, held[mine], gap_s[backends]))
+            row = self._row(gateway, held[mine], gap_s[backends])
+            found.append({**row, "path_trouble": trouble.get(keys[-1], 0.0)})
             onset["held_share"].append(gateway.held_ns)
             onset["queued"].append(gateway.queued_ns)
         self._forget(rows)
@@ -151,25 +169,37 @@ class Gateways:
         begun = (pool["first_ns"][engine] > 0) & pool["open"][engine] & pool["open"][mine]
         return np.where(begun & (piece > 0), np.maximum(behind, 0.0) / np.maximum(piece, 1.0), np.nan)
 
+    def _silent(self, rows: EndpointRows, end_ns: int) -> Array:
+        """Return which pairs have sent their client nothing for long: bool (pairs,)."""
+        pool = rows.pool
+        mine, engine = self._pairs[:, 1], self._pairs[:, 2]
+        last = np.where(pool["chunks"][mine] > 0, pool["last_ns"][mine], pool["first_ns"][engine])
+        silent: Array = end_ns - last > SILENT_GAPS * 1e9 * _gap_s(rows)[pool["endpoint"][engine]]
+        return silent
+
     def _learn_ratio(self, rows: EndpointRows) -> None:
         pool = rows.pool
         mine, engine = self._pairs[:, 1], self._pairs[:, 2]
         whole = ~(pool["open"][mine] | pool["open"][engine] | pool["aborted"][mine])
         whole &= pool["egress_bytes"][mine] > 0
         for i in np.flatnonzero(whole & (pool["egress_bytes"][engine] > 0)).tolist():
-            ratio = pool["egress_bytes"][mine[i]] / pool["egress_bytes"][engine[i]]
-            self._gateways[int(self._pairs[i, 0])].ratios.append(float(ratio))
+            out, into = float(pool["egress_bytes"][mine[i]]), float(pool["egress_bytes"][engine[i]])
+            piece = into / max(int(pool["chunks"][engine[i]]), 1)
+            same = abs(out - into) <= SAME_PIECES * piece
+            self._gateways[int(self._pairs[i, 0])].ratios.append(1.0 if same else out / into)
 
-    def _note(self, gateway: _Gateway, rows: EndpointRows, slice_: Slice, held: Array, upstream: int) -> None:
+    def _note(
+        self, gateway: _Gateway, rows: EndpointRows, slice_: Slice, held: Array, silent: Array, upstream: int
+    ) -> None:
         pool = rows.pool
         waiting = [r for r in gateway.waiting if pool["open"][r] and pool["first_ns"][r] == 0]
         since = [int(max(pool["complete_ns"][r], pool["request_ns"][r])) for r in waiting]
         queued = [ns for ns in since if slice_.end_ns - ns > WAITED_NS]
         known = held[np.isfinite(held)]
-        share = float((known >= 1.0).mean()) if len(known) else float("nan")
+        share = float(((known >= 1.0) & silent[np.isfinite(held)]).mean()) if len(known) else float("nan")
         pieces = float(known.mean()) if len(known) else float("nan")
         gateway.recent.append((share, pieces, float(len(queued)), float(upstream)))
-        if not isfinite(share) or share < 0.5:
+        if not isfinite(share) or pieces < 1.0:
             gateway.held_ns = gateway.held_ns if not isfinite(share) else 0
         elif not gateway.held_ns:
             gateway.held_ns = slice_.start_ns
@@ -210,6 +240,17 @@ class Gateways:
 
 def _size(pool: Mapping[str, Array], row: int) -> int:
     return int(max(pool["expected_bytes"][row], pool["request_bytes"][row]))
+
+
+def _path_trouble(legs: FeatureRows) -> dict[str, float]:
+    """Return, per server, the share of the paths to its clients that themselves hold data back."""
+    c = legs.columns
+    bad = (c["lost_down"] > 0) | (c["lost_up"] > 0) | (c["zero_window_s"] > 0)
+    bad |= c["rtt_s"] > SLOW_PATH * c["rtt_ref_s"]
+    seen: dict[str, list[bool]] = {}
+    for key, found in zip(legs.keys, bad.tolist(), strict=True):
+        seen.setdefault(key.split("->")[1], []).append(found)
+    return {server: sum(found) / len(found) for server, found in seen.items()}
 
 
 def _gap_s(rows: EndpointRows) -> Array:

@@ -2,7 +2,8 @@
 
 Symptom: tokens reach clients in bursts, or all at the end, though the engine makes them evenly.
 Signal: pieces that came in on the engine's leg of a stream and have not left on the client's leg, as a mean
-    over open streams and a second (`held_chunks`), and for how many of the streams (`held_share`).
+    over open streams and a second (`held_chunks`), and for how many of the streams (`held_share`), while the
+    paths to the clients are clear (`path_trouble`).
 Why these thresholds: see entry.toml.
 Looks like: c06 and c34 (uneven on the engine's leg), c05 (one client's stream), c07 (copies lost to clients).
 Blind to: a gateway whose engines' legs are not captured; the first streams of a capture, which teach the
@@ -32,6 +33,7 @@ class Detector:
         """Judge every gateway of one window."""
         p = self._params
         found = (window["held_share"] >= p.min_held_share) & (window["held_chunks"] >= p.min_held_chunks)
+        found &= window["path_trouble"] < p.max_path_trouble
         score = window["held_share"] * np.minimum(1.0, 0.6 + 0.1 * window["held_chunks"])
         return Verdicts(
             np.where(found, FINDING, CLEAR).astype(np.int8),

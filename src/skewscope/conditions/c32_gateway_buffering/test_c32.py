@@ -12,7 +12,7 @@ from skewscope.core.condition import CLEAR, FINDING, Verdicts, Window
 CONDITION = load_all()["c32"]
 LIMIT = CONDITION.entry.params
 START = 1_000_000_000
-USUAL = {"held_share": 0.9, "held_chunks": 4.0, "held_s": 0.1, "streams": 4.0}
+USUAL = {"held_share": 0.9, "held_chunks": 4.0, "held_s": 0.1, "streams": 4.0, "path_trouble": 0.0}
 
 
 def judge(onset_ns: int = 0, **changed: float) -> Verdicts:
@@ -34,6 +34,10 @@ def test_a_piece_on_its_way_is_none():
 
 def test_one_stream_of_many_is_none():
     assert judge(held_share=0.25, held_chunks=20.0).state[0] == CLEAR
+
+
+def test_a_path_that_cannot_take_it_is_none():
+    assert judge(path_trouble=1.0).state[0] == CLEAR
 
 
 def test_the_onset_is_when_streams_began_to_be_held():

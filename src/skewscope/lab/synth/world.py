@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skewscope.core.scenario import Fault, Scenario
-from skewscope.lab.synth.foreign import Bulk, Datagrams
+from skewscope.lab.synth.foreign import Bulk, Datagrams, Heartbeat
 from skewscope.lab.synth.gloo import Member
 from skewscope.lab.synth.kernel import Loop
 from skewscope.lab.synth.nccl import RingMember
@@ -132,9 +132,16 @@ class World:
             for entry in stops:
                 self.loop.at(entry.start_ns, far.receiver.block, entry.end_ns)
             Bulk(self.loop, near, w.bulk_bps or DEFAULT_BULK_BPS, self._filler).run(self.loop.now, end_ns)
+        for i in range(-(-w.ranks * w.replicas // w.per_host) if w.heartbeat_s else 0):
+            noise = Noise(self.scenario.seed, f"heartbeat {i}")
+            hosts, faults = self.network.hosts, self.schedule.of("starved_heartbeat", i)
+            beat = Heartbeat(
+                self.network, hosts[f"n{i}"], hosts["xa"], w.heartbeat_s, self._filler, noise, faults
+            )
+            beat.run(self.loop.now, end_ns)
         for entry in self.schedule.of("upload"):
-            source = processes[str(entry.fault.target * w.per_host)]
-            near, _ = self.dialler.dial(source, processes["xa"], 443, established=True)
+            sender = processes[str(entry.fault.target * w.per_host)]
+            near, _ = self.dialler.dial(sender, processes["xa"], 443, established=True)
             Bulk(self.loop, near, entry.fault.strength, self._filler).run(entry.start_ns, entry.end_ns)
         for entry in self.schedule.of("cross_traffic"):
             fault = entry.fault
@@ -184,7 +191,7 @@ def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tup
         return "rank", [addresses[f"n{k // w.per_host}"] for k in range(w.ranks * w.replicas)]
     if fault.kind in RANK_FAULTS:
         return "rank", [addresses[f"n{fault.target // w.per_host}"]]
-    if fault.kind == "upload":
+    if fault.kind in ("upload", "starved_heartbeat"):
         return "host", [addresses[f"n{fault.target}"]]
     if fault.kind == "host_busy":
         return "rank" if w.per_host == 1 else "host", [addresses[f"n{fault.target}"]]
