@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from skewscope.core.schemas import COUNTERS, SAMPLES
+from skewscope.core.schemas import CAPTURED, READ, SAMPLES
 
 UNITS = {"_ns": "ns", "_bytes": "bytes"}
 
 
-@pytest.mark.parametrize("schema", [*SAMPLES, COUNTERS], ids=lambda s: s.name)
+@pytest.mark.parametrize("schema", SAMPLES, ids=lambda s: s.name)
 def test_columns_are_declared_in_full(schema):
     assert "ts_ns" in schema.columns
     for name, column in schema.columns.items():
@@ -23,6 +23,11 @@ def test_names_are_unique():
     assert len({s.name for s in SAMPLES}) == len(SAMPLES)
 
 
+def test_what_was_read_says_where_and_of_what():
+    for schema in READ:
+        assert list(schema.columns)[:4] == ["ts_ns", "source", "line", "entity"], schema.name
+
+
 def test_tables_of_flows_name_both_ends_and_the_tap():
-    for schema in SAMPLES:
+    for schema in CAPTURED:
         assert {"tap", "flow", "way", "src", "dst"} <= set(schema.columns), schema.name

@@ -1,4 +1,5 @@
 import gzip
+from pathlib import Path
 
 import pytest
 
@@ -6,7 +7,7 @@ from skewscope.core.directory import Directory, Names
 from skewscope.core.schemas import COUNTERS
 from skewscope.core.tables import Heard
 from skewscope.sources import documents
-from skewscope.sources.documents import Document, DocumentError, bare_name, stamp_ns, tell
+from skewscope.sources.documents import Document, DocumentError, bare_name, host_of, stamp_ns, tell
 from skewscope.sources.format import Format, RowList, lines
 
 
@@ -86,6 +87,23 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
 )
 def test_time_in_a_file_name(name, expected):
     assert stamp_ns(name, 7) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("case/metrics/10.0.0.3:8000/1700000000.prom", "10.0.0.3:8000"),
+        ("case/metrics/10.0.0.3:8000/1700000000.25.prom.gz", "10.0.0.3:8000"),
+        ("anywhere/node7/1700000000123.prom", "node7"),
+        ("case/counters/node7.txt", "node7"),
+        ("case/counters/node7/net/eth0.txt", "node7"),
+        ("case/logs/node7.kmsg.log.gz", "node7"),
+        ("case/metrics/vllm_0.19.prom", ""),
+        ("anywhere/vllm.prom", ""),
+    ],
+)
+def test_host_of_a_file_by_its_place(path, expected):
+    assert host_of(Path(path)) == expected
 
 
 def test_bare_name(tmp_path):

@@ -27,6 +27,9 @@ PACKED = {".gz", ".xz", ".bz2", ".zst", ".lz4"}
 STAMP = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
 """A Unix time in a file's name, in seconds (with a fraction), milli-, micro- or nanoseconds."""
 
+HOST_FOLDERS = frozenset({"counters", "logs"})
+"""Folders of a case in which files, or the folders of files, are called by hosts."""
+
 
 class DocumentError(Exception):
     """A file that no format reads; the message is one line for the user."""
@@ -42,6 +45,8 @@ class DocumentStats:
     last_ns: int = 0
     names: Counter[str] = field(default_factory=Counter)
     """Rows per canonical name."""
+    unmapped: Counter[str] = field(default_factory=Counter)
+    """Readings left out because the name table does not have their names, by name."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -73,6 +78,24 @@ def stamp_ns(name: str, otherwise_ns: int) -> int:
         return otherwise_ns
     seconds, fraction, digits = found.groups()
     return int(seconds) * 10**9 + int((fraction or digits or "0").ljust(9, "0"))
+
+
+def host_of(path: Path) -> str:
+    """Return the host or endpoint that a file describes where its place in a case folder says so.
+
+    `metrics/<endpoint>/<time>.prom` is of the endpoint, as any file that is called by a time alone is of
+    its folder; `counters/<host>.txt`, `counters/<host>/...` and `logs/...` likewise are of the host.
+    """
+    name = bare_name(path)
+    if STAMP.sub("", name.partition(".")[0]) == "" and STAMP.match(name):
+        return path.parent.name
+    parents = [parent.name for parent in path.parents]
+    for level, folder in enumerate(parents[:3]):
+        if folder in HOST_FOLDERS:
+            return parents[level - 1] if level else name.partition(".")[0]
+        if folder == "metrics":
+            return parents[level - 1] if level else ""
+    return ""
 
 
 class _Raw(io.RawIOBase):
@@ -124,7 +147,11 @@ class Document:
         self.size = self._stream.size
         directory.sources.append(str(path))
         self.origin = Origin(
-            directory, len(directory.sources) - 1, name, at_ns=stamp_ns(name, _written_ns(path))
+            directory,
+            len(directory.sources) - 1,
+            name,
+            host=host_of(path),
+            at_ns=stamp_ns(name, _written_ns(path)),
         )
         self._raw = _Raw(head, self._stream)
 
@@ -155,6 +182,7 @@ class Document:
             self._count(tables)
             yield Heard(tables, self.stats.last_ns)
         self.stats.notes += self.origin.notes
+        self.stats.unmapped = self.origin.unmapped
         if self._raw.problem:
             self.stats.notes.append(self._raw.problem)
         if not self.stats.rows.total():
