@@ -25,7 +25,7 @@ KINDS: dict[str, str] = {
     "kernel.throttle": "a processor was slowed down for heat; code: the processor",
     "memory.error": "memory reported errors; code: how many",
     "pcie.aer": "advanced error report; code: 0 corrected, 1 not fatal, 2 fatal; peer: who reported it",
-    "pcie.sticky": "error bits that were set some time since the start; no sign of a present fault; code: bits",
+    "pcie.sticky": "error bits set some time since they were cleared, no alarm; code: how many",
     "nic.error": "a NIC or its driver reports an error; code: the syndrome where one is told",
     "link.down": "a link went down",
     "link.up": "a link came up; code: its speed in Mbit/s where told",

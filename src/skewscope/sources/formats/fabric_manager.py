@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from skewscope.core.tables import Table
 from skewscope.sources.events import Events, entity_of
@@ -31,13 +31,14 @@ def read(stream: BinaryIO, origin: Origin) -> Iterator[dict[str, Table]]:
             normal += found is not None
             continue
         switch = _SWITCH.search(found[3])
-        where, code, said = "", 0, {"level": found[1], "text": found[3]}
+        where, code = "", 0
+        said: dict[str, Any] = {"level": found[1], "text": found[3]}
         if switch:
             severity, sxid, _, bus, _, port = switch.groups()
-            where = pci_name(bus) if bus and bus.count(":") in {1, 2} else ""
+            where = f"pci {pci_name(bus)}" if bus and bus.count(":") in {1, 2} else ""
             code = int(sxid)
             said |= {"severity": severity, "port": port or ""}
-        events.add(last_ns, number, entity_of(origin.host, where), "fabric.error", code, **said)
+        events.add(last_ns, number, entity_of(origin.about(), where), "fabric.error", code, **said)
         if events.full:
             yield events.take()
     if normal:

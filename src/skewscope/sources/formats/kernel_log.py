@@ -38,7 +38,7 @@ def _xid(m: Match) -> Said:
     gpu = re.search(r"\bGPU(\d{1,3})\b", text)
     process = re.search(r"pid='?(\d+)'?, name=([^,]+)", text)
     return {
-        "part": pci_name(m[1]),
+        "part": f"pci {pci_name(m[1])}",
         "gpu": int(gpu[1]) if gpu else None,
         "code": int(m[2]),
         "pid": int(process[1]) if process else None,
@@ -52,7 +52,7 @@ def _sxid(m: Match) -> Said:
     severity = "fatal" if re.match(r"Fatal", text) else "not fatal" if text.startswith("Non-fatal") else None
     link = re.search(r"\bLink (\d+)", text)
     return {
-        "part": pci_name(m[2]),
+        "part": f"pci {pci_name(m[2])}",
         "code": int(m[3]),
         "switch": int(m[1]),
         "severity": severity,
@@ -74,7 +74,7 @@ def _aer(m: Match) -> Said:
     first = severity.split()[-1].strip("()") if "uncorrect" in severity else severity.split()[0]
     kind = re.search(r"type=([^,]+)", m[3])
     return {
-        "part": pci_name(m[1]),
+        "part": f"pci {pci_name(m[1])}",
         "code": _SEVERITY.get(first, 1),
         "layer": kind[1] if kind else None,
         "text": f"severity={m[2]}{m[3]}",
@@ -83,8 +83,8 @@ def _aer(m: Match) -> Said:
 
 def _aer_root(m: Match) -> Said:
     return {
-        "part": pci_name(m[4]),
-        "peer": pci_name(m[1]),
+        "part": f"pci {pci_name(m[4])}",
+        "peer": f"pci {pci_name(m[1])}",
         "code": _SEVERITY.get(m[3].lower().split()[-1].strip("()"), 1),
         "text": m[0],
     }
@@ -92,7 +92,7 @@ def _aer_root(m: Match) -> Said:
 
 def _mlx5(m: Match) -> Said:
     syndrome = re.search(r"synd(?:rome)?[ :(]*(0x[0-9a-fA-F]{1,8})", m[2])
-    return {"part": pci_name(m[1]), "code": int(syndrome[1], 16) if syndrome else 0, "text": m[2]}
+    return {"part": f"pci {pci_name(m[1])}", "code": int(syndrome[1], 16) if syndrome else 0, "text": m[2]}
 
 
 def _up(m: Match) -> Said:
@@ -203,10 +203,9 @@ class _Log:
             self._journal(number, text)
             return
         ns, sort, rest = stamp(text, self.origin.at_ns)
-        host = self.origin.host
         body = _BODY.match(rest)
-        if body:
-            host, rest = host or body[1] or "", rest[body.end() :]
+        host = self.origin.about(body[1] or "" if body else "")
+        rest = rest[body.end() :] if body else rest
         if sort == BOOT:
             self._up_ns = max(self._up_ns, ns)
             self._watch_clock(ns, rest)
@@ -221,7 +220,7 @@ class _Log:
         message = said.get("MESSAGE") if isinstance(said, dict) else None
         if isinstance(message, str):
             ns = whole(said.get("__REALTIME_TIMESTAMP")) * 1000
-            host = self.origin.host or str(said.get("_HOSTNAME", ""))
+            host = self.origin.about(str(said.get("_HOSTNAME", "")))
             self._message(number, ns, EXACT if ns else NONE, host, message)
 
     def _watch_clock(self, up_ns: int, text: str) -> None:

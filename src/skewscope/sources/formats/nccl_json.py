@@ -38,6 +38,11 @@ def said(value: Object, name: str) -> str | int | float | None:
     return found if isinstance(found, str | int | float) else None
 
 
+def _plain(value: Object) -> Object:
+    """Return the plain members of an object, at most 16."""
+    return {k[:60]: said(value, k) for k in list(value)[:16]}
+
+
 def _time(value: Object, at_ns: int) -> int:
     found = stamp(str(value.get("timestamp", "")), at_ns)
     return at_ns if found.sort == NONE else found.ns
@@ -58,17 +63,19 @@ def _status(value: Object, number: int, events: Events, at_ns: int) -> None:
     for comm in each(value, "communicators"):
         name = str(comm.get("hash", ""))
         for rank in each(comm, "ranks"):
-            state = {k: said(part(rank, "status"), k) for k in list(part(rank, "status"))[:16]}
-            counts = {k: said(part(rank, "collective_counts"), k) for k in list(part(rank, "collective_counts"))[:16]}
+            state = _plain(part(rank, "status"))
+            counts = _plain(part(rank, "collective_counts"))
             events.add(
                 ns, number, _gpu(rank), "nccl.ras.rank", whole(rank.get("rank")), peer=name,
-                pid=said(rank, "pid"), counts=counts, **{k: v for k, v in state.items() if v not in (0, False)},
+                pid=said(rank, "pid"), counts=counts, status={k: v for k, v in state.items() if v} or None,
             )  # fmt: skip
         missing = each(comm, "missing_ranks")
         for rank in missing:
             dead = part(rank, "status").get("considered_dead") is True
             kind = "nccl.ras.dead" if dead else "nccl.ras.missing"
-            events.add(ns, number, _gpu(rank), kind, whole(rank.get("rank"), -1), peer=name, pid=said(rank, "pid"))
+            events.add(
+                ns, number, _gpu(rank), kind, whole(rank.get("rank"), -1), peer=name, pid=said(rank, "pid")
+            )
         count = whole(comm.get("missing_ranks_count"), len(missing))
         if count:
             events.add(ns, number, "", "nccl.ras.incomplete", count, peer=name, size=said(comm, "size"))
@@ -98,19 +105,20 @@ def _perf(value: Object, number: int, events: Events, host: str, at_ns: int) -> 
     lasted_ns = whole(perf.get(f"{kind}_exec_time_us")) * 1000
     rank = whole(header.get("rank"), -1)
     names = ("msg_size_bytes", "exec_time_us", "algobw_gbs", "busbw_gbs", "timing_source")
+    more: Object = {n: said(perf, f"{kind}_{n}") for n in names}
     events.add(
         ns - lasted_ns, number, entity_of(host or str(meta.get("hostname", "")), f"rank:{rank}"), "nccl.perf",
         whole(perf.get(f"{kind}_sn")), end_ns=ns, peer=str(header.get("id", "")),
-        operation=said(perf, kind), to=said(perf, f"{kind}_peer"), ranks=said(header, "n_ranks"), nodes=said(header, "nnodes"),
-        pid=said(meta, "pid"), **{n: said(perf, f"{kind}_{n}") for n in names},
+        operation=said(perf, kind), to=said(perf, f"{kind}_peer"),
+        ranks=said(header, "n_ranks"), nodes=said(header, "nnodes"),
+        pid=said(meta, "pid"), **more,
     )  # fmt: skip
 
 
 def read(stream: BinaryIO, origin: Origin) -> Iterator[dict[str, Table]]:
     """Yield the events of every object in the document."""
-    events, document, number, other = Events(origin), JsonStream(stream), 0, 0
-    for value in document.documents():
-        number += 1
+    events, document, other = Events(origin), JsonStream(stream), 0
+    for number, value in enumerate(document.documents(), 1):
         if not isinstance(value, dict):
             other += 1
         elif "coll_perf" in value or "p2p_perf" in value:
@@ -136,7 +144,7 @@ _EVENT = re.compile(rb'"event"\s*:\s*"PEER_|"group"\s*:\s*"(?:LIFECYCLE|TRACE)"'
 
 def sure(head: bytes, name: str) -> int:
     """Tell the three by the members that only they have."""
-    if not head.lstrip()[:1] == b"{":
+    if head.lstrip()[:1] != b"{":
         return 0
     if _PERF.search(head) or _EVENT.search(head):
         return 3

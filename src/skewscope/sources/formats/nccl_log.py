@@ -28,8 +28,8 @@ LINE = re.compile(
 """Host, pid, thread, CUDA device, place in the source, level, text."""
 
 STATUS = {
-    0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 9: "REM_INV_REQ_ERR",
-    10: "REM_ACCESS_ERR", 11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR",
+    0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR",
+    9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR", 11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR",
 }  # fmt: skip
 """Completion status of verbs by number (rdma-core, `enum ibv_wc_status`)."""
 
@@ -52,7 +52,7 @@ def bus_name(text: str) -> str:
     except ValueError:
         return ""
     domain, bus = number >> 20 & 0xFFFF, number >> 12 & 0xFF
-    return pci_name(f"{domain:04x}:{bus:02x}:{number >> 4 & 0xFF:02x}.{number & 7}")
+    return "pci " + pci_name(f"{domain:04x}:{bus:02x}:{number >> 4 & 0xFF:02x}.{number & 7}")
 
 
 def _init(m: Match) -> Said:
@@ -132,7 +132,8 @@ _INFO: tuple[tuple[str, re.Pattern[str], Callable[[Match], Said]], ...] = (
     (
         "nccl.channel",
         re.compile(
-            r"Channel (\d{1,4})(?:/\d+)? : (\d{1,9})\[\w+\] -> (\d{1,9})\[\w+\](?: \[(send|receive)\])? via (\S+)"
+            r"Channel (\d{1,4})(?:/\d+)? : (\d{1,9})\[\w+\] -> (\d{1,9})\[\w+\]"
+            r"(?: \[(send|receive)\])? via (\S+)"
         ),
         _channel,
     ),

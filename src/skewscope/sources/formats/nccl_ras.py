@@ -16,15 +16,14 @@ from skewscope.sources.formats.nccl_log import rank_name
 from skewscope.sources.stamps import NONE, stamp
 
 _GROUP = re.compile(
-    r" +(\d{1,9}) +(\d{1,9}) +(\S+) +(\S+) +(\S+) +(\d{1,9}) +(INIT|RUNNING|FINALIZE|ABORT|DESTROY|UNKNOWN|MIXED|NOCOMM)"
+    r" +(\d{1,9}) +(\d{1,9}) +(\S+) +(\S+) +(\S+) +(\d{1,9})"
+    r" +(INIT|RUNNING|FINALIZE|ABORT|DESTROY|UNKNOWN|MIXED|NOCOMM)"
     r" +(\w+) *$"
 )
 _JOB = re.compile(r" +(\d{1,9}) +(\S+) +(\S+) +(\d{1,9}) +(\d{1,9}) *$")
 _COMM = re.compile(r"#(\d+)-(\d+) \(([0-9a-fA-F]{1,32})\) (\w+)")
 _SHARE = re.compile(r" +(\d{1,9}) ranks? ha(?:ve|s) (.+)")
-_RANK = re.compile(
-    r" +Rank (\d{1,9}) -- GPU (\d{1,4}) managed by process (\d{1,10}) on node (\S{1,253})"
-)
+_RANK = re.compile(r" +Rank (\d{1,9}) -- GPU (\d{1,4}) managed by process (\d{1,10}) on node (\S{1,253})")
 _PROCESS = re.compile(r" +Process (\d{1,10}) on node (\S{1,253}) managing GPUs? ([\d,]{1,200})")
 _MISSING = re.compile(r" +The missing ranks?: ([\d, \-]{1,4000})")
 _COUNT = re.compile(r" +(?:Encountered )?(\d{1,9}) (?:communication timeouts|job process)")
@@ -75,7 +74,9 @@ class _Text:
             return
         found = _JOB.match(text)
         if found:
-            self.events.add(ns, number, "", "nccl.ras.job", int(found[4]), nodes=int(found[1]), gpus=int(found[5]))
+            self.events.add(
+                ns, number, "", "nccl.ras.job", int(found[4]), nodes=int(found[1]), gpus=int(found[5])
+            )
             return
         found = _SHARE.match(text)
         if found:
