@@ -29,7 +29,8 @@ LINE = re.compile(
 
 STATUS = {
     0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR",
-    9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR", 11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR",
+    9: "REM_INV_REQ_ERR",
+    10: "REM_ACCESS_ERR", 11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR",
 }  # fmt: skip
 """Completion status of verbs by number (rdma-core, `enum ibv_wc_status`)."""
 
