@@ -15,6 +15,8 @@ PIECE_BYTES = 1 << 18
 MOST_CHARACTERS = 1 << 26
 """Longest single value: beyond it a value counts as damaged."""
 
+EXPONENT_CHARACTERS = 16
+
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 _NEXT = re.compile(r"[,\n][ \t\r\n]*(?=[{\[\]}\"])")
 
@@ -68,8 +70,9 @@ class JsonStream:
                     continue
                 self.cut |= open_end and self._ended
                 raise _DamagedError from None
-            if end == len(self._text) and not isinstance(value, dict | list | str) and self._more():
-                continue  # a number may go on
+            near = len(self._text) - end < EXPONENT_CHARACTERS
+            if near and not isinstance(value, dict | list | str) and self._more():
+                continue  # a number may go on, as "1" with "e+16"
             self._at = end
             return value
 
