@@ -53,10 +53,12 @@ KINDS: dict[str, str] = {
     "nccl.ras.peer": "RAS: the monitor tells of a peer",
     "nccl.perf": "one collective as measured by the Inspector; code: its sequence number",
     "nccl.step": "one step of the profiler plug-in; code: its sequence number or step",
-    "nccl.kernel": "a GPU kernel of NCCL in a PyTorch trace; code: bytes where known",
+    "nccl.kernel": "a GPU kernel of NCCL in a PyTorch trace; code: bytes of its input, 0 where not told",
     "torch.collective": "a collective in a flight recorder dump; code: its sequence number",
     "torch.group": "last collectives of a process group in a dump; code: last enqueued",
     "engine.run": "a recorded run of an engine; code: its requests",
+    "engine.step": "a step of an engine; code: its number",
+    "engine.all_reduce": "an all-reduce as its rank entered and left it; code: the step",
     "rdma.fault": "an injected RDMA fault of a labelled study; code: the verbs status",
 }
 """Canonical event names, and what `code` and `peer` mean for each."""

@@ -75,7 +75,9 @@ def test_ethtool_sees_volume_only():
 
 @samples
 def test_adaptive_retransmission_is_the_first_sign():
-    rows = read_sample(FORMAT, "counters/rdma_fault_retry_exceeded_timeline.csv").rows
+    found = read_sample(FORMAT, "counters/rdma_fault_retry_exceeded_timeline.csv")
+    rows = [r for r in found.rows if "name" in r]
+    assert {(r["code"], r["fields"]["vendor_err"]) for r in found.of("rdma.fault")} == {(12, "0x81")}
     for trial in range(5):
         start = AT_NS + trial * TRIAL_NS
         mine = [r for r in rows if start <= r["ts_ns"] < start + TRIAL_NS][1::2]
