@@ -7,12 +7,14 @@ fuzzer sees every branch.
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from skewscope.app import pipeline
 from skewscope.core.directory import Directory
 from skewscope.core.tables import Table
 from skewscope.sources.captures import Capture, CaptureError
+from skewscope.sources.documents import all_formats, tell
+from skewscope.sources.flow_export import FlowExports, Payload
+from skewscope.sources.format import SNIFF_BYTES, Origin
 from skewscope.wire import build
 from skewscope.wire.packets import PacketParser
 from skewscope.wire.streams import StreamFramer
@@ -150,6 +155,29 @@ def diagnose(data: bytes) -> None:
     pipeline.run([path])
 
 
+def document(data: bytes) -> None:
+    """Any file as the format that its content tells, and as the one that its first byte names."""
+    if not data:
+        return
+    formats, rest = all_formats(), data[1:]
+    told = tell(rest[:SNIFF_BYTES], "case")
+    for format_ in {formats[data[0] % len(formats)], *([told] if told else [])}:
+        origin = Origin(Directory(), 0, "case", at_ns=10**18)
+        stream = cast(BinaryIO, io.BufferedReader(io.BytesIO(rest)))
+        for tables in format_.read(stream, origin):
+            assert all(isinstance(t, Table) for t in tables.values())
+        assert all("\n" not in note for note in origin.notes)
+
+
+def exports(data: bytes) -> None:
+    """Datagrams of flow exporters."""
+    directory = Directory()
+    decoder = FlowExports(directory, PacketParser(directory))
+    payloads = [Payload(10**18, k, "10.0.0.9", p) for k, p in enumerate(_pieces(data), 1)]
+    tables = decoder.feed(payloads, Origin(directory, 0))
+    assert np.isfinite(tables["flow_records"]["nbytes"]).all()
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    t.__name__: t for t in (capture, frames, roce, stream, diagnose)
+    t.__name__: t for t in (capture, frames, roce, stream, diagnose, document, exports)
 }

@@ -133,7 +133,7 @@ def features_page(specs: list[Any]) -> str:
 def events_page() -> str:
     """Return the reference of all names of events."""
     kinds = importlib.import_module("skewscope.sources.events").KINDS
-    text = "Every event has times, an entity and fields; what `code` and `peer` mean is told where they are used."
+    text = "Every event has times, an entity and fields; what `code` and `peer` are is told with its name."
     rows = [(f"`{name}`", meaning) for name, meaning in kinds.items()]
     return f"{NOTE}# Events\n\n{text}\n\n" + table(("event", "meaning"), rows)
 

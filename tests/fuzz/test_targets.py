@@ -23,7 +23,7 @@ def test_every_target_has_seeds() -> None:
     assert all(list(make()) for make in SEEDS.values())
 
 
-@pytest.mark.parametrize("name", ["capture", "frames", "roce", "stream"])
+@pytest.mark.parametrize("name", ["capture", "frames", "roce", "stream", "document", "exports"])
 def test_changed_seeds_are_taken(name: str) -> None:
     chance = random.Random(name)
     for seed in SEEDS[name]():

@@ -13,6 +13,9 @@ BATCH_EVENTS = 1 << 13
 FIELD_CHARACTERS = 400
 """Longest text that a field keeps: hostile logs would fill the directory otherwise."""
 
+BUDGET_CHARACTERS = 1 << 26
+"""Field texts that one input may add to the directory; what comes later has no fields."""
+
 KINDS: dict[str, str] = {
     "gpu.xid": "GPU error reported by the driver; code: the Xid",
     "nvswitch.sxid": "NVSwitch error reported by the driver; code: the SXid",
@@ -95,6 +98,7 @@ class Events:
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
         self._rows = RowList(EVENTS)
+        self._left = BUDGET_CHARACTERS
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -129,8 +133,18 @@ class Events:
             code=whole(code),
             end_ns=whole(end_ns),
             peer=directory.entities.id(peer[:FIELD_CHARACTERS]),
-            fields=directory.texts.id(json.dumps(said, default=str)) if said else 0,
+            fields=self._text(said) if said else 0,
         )
+
+    def _text(self, said: dict[str, Any]) -> int:
+        text = json.dumps(said, default=str)
+        if self._left < len(text):
+            if self._left:
+                self._origin.notes.append("too much text: later events are without their fields")
+            self._left = 0
+            return 0
+        self._left -= len(text)
+        return self._origin.directory.texts.id(text)
 
     def take(self) -> dict[str, Table]:
         """Return the rows so far and start anew."""

@@ -64,7 +64,7 @@ class _Study:
             values = next(csv.reader([text]))
         except csv.Error:
             values = []
-        if len(values) != len(self._columns):
+        if not self._columns or len(values) != len(self._columns):
             self.bad += 1
             return
         row: dict[str, Any] = dict(zip(self._columns, values, strict=True))
