@@ -69,7 +69,7 @@ def test_says_what_names_nothing(tmp_path):
     assert not found.files
     assert [p.split(": ")[1] for p in found.problems] == [
         "no such file or folder",
-        "no captures in this folder",
+        "nothing in this folder that skewscope reads",
         "no file matches",
     ]
 
