@@ -13,6 +13,7 @@ from skewscope.core.directory import Directory
 from skewscope.core.schemas import COUNTERS, FLOW_RECORDS
 from skewscope.core.tables import Array, Table
 from skewscope.sources.counters import Counters
+from skewscope.sources.documents import MAX_SOURCES
 from skewscope.sources.format import Origin
 from skewscope.wire import netflow, sflow
 from skewscope.wire.netflow import NetflowDecoder
@@ -211,7 +212,8 @@ class CapturedExports:
         if not payloads:
             return {}
         if self._exports is None or self._origin is None:
-            self._directory.sources.append(str(self._path))
+            if len(self._directory.sources) <= MAX_SOURCES:
+                self._directory.sources.append(str(self._path))
             self._origin = Origin(self._directory, len(self._directory.sources) - 1)
             self._exports = FlowExports(self._directory, self._parser)
         return self._exports.feed(payloads, self._origin)
