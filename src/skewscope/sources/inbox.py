@@ -15,7 +15,7 @@ from queue import Empty, Full, Queue
 
 from skewscope.core.directory import Directory
 from skewscope.core.tables import Heard, Table
-from skewscope.sources.documents import MAX_SOURCES
+from skewscope.sources.documents import register
 from skewscope.sources.format import Format, Origin
 
 MAX_BODIES = 256
@@ -96,9 +96,7 @@ class Inbox:
     def _source(self, about: str) -> int:
         known = self._sources.get(about)
         if known is None:
-            if len(self._directory.sources) <= MAX_SOURCES:
-                self._directory.sources.append(about)
-            known = self._sources[about] = len(self._directory.sources) - 1
+            known = self._sources[about] = register(self._directory, about)
         return known
 
 
