@@ -14,7 +14,7 @@ from skewscope.core.report import Input, Reading
 from skewscope.core.schemas import Kind
 from skewscope.core.tables import Table
 from skewscope.sources.canonical import names
-from skewscope.sources.documents import Document, DocumentError
+from skewscope.sources.documents import Document, DocumentError, register
 
 MAX_READINGS = 4096
 """Latest values kept of one input."""
@@ -86,8 +86,11 @@ class _Chain:
 
     def batches(self) -> Iterator[dict[str, Table]]:
         self.documents.sort(key=lambda d: (d.origin.at_ns, d.path))
+        # One source for all: a counter goes on from one scrape to the next. Which file it was, its time says.
+        source = register(self.documents[0].origin.directory, str(self.path))
         for document in self.documents:
             self.current = document
+            document.origin.source = source
             for batch in document.batches():
                 for table in batch.values():
                     self.entities.update(np.unique(table["entity"]).tolist())

@@ -28,6 +28,8 @@ SURE = 2
 MAX_SOURCES = 0xFFFF
 """Files beyond share the last number: the column of samples is 16 bits wide."""
 
+UNREGISTERED = -1
+
 PACKED = {".gz", ".xz", ".bz2", ".zst", ".lz4"}
 STAMP = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
 """A Unix time in a file's name, in seconds (with a fraction), milli-, micro- or nanoseconds."""
@@ -165,11 +167,9 @@ class Document:
             self._kept = head, stream
         else:
             stream.close()
-        if len(directory.sources) <= MAX_SOURCES:
-            directory.sources.append(str(path))
         self.origin = Origin(
             directory,
-            len(directory.sources) - 1,
+            UNREGISTERED,
             name,
             host=host_of(path),
             at_ns=stamp_ns(name, _written_ns(path)),
@@ -210,6 +210,8 @@ class Document:
         except DocumentError as error:  # it was there before
             self.stats.notes.append(str(error).removeprefix(f"{self.path}: "))
             return
+        if self.origin.source == UNREGISTERED:
+            self.origin.source = register(self._directory, str(self.path))
         raw = _Raw(head, self._stream)
         try:
             for tables in self.format.read(cast(BinaryIO, io.BufferedReader(raw, 1 << 17)), self.origin):
@@ -248,6 +250,13 @@ class Document:
             if stream is not None:
                 stream.close()
         self._stream = self._kept = None
+
+
+def register(directory: Directory, name: str) -> int:
+    """Return the number of a new source of that name."""
+    if len(directory.sources) <= MAX_SOURCES:
+        directory.sources.append(name)
+    return len(directory.sources) - 1
 
 
 def looks_like_document(path: Path) -> bool:
