@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.directory import Directory
@@ -50,6 +50,7 @@ def test_text_without_end_is_left_out_and_told(monkeypatch):
     assert origin.notes == ["too much text: later events are without their fields"]
 
 
+@settings(deadline=None)
 @given(st.one_of(st.integers(), st.floats(), st.text(), st.none(), st.booleans()))
 def test_any_value_becomes_an_int64(value):
     assert -(2**63) <= whole(value, -1) < 2**63

@@ -31,7 +31,7 @@ MAX_SOURCES = 0xFFFF
 UNREGISTERED = -1
 
 PACKED = {".gz", ".xz", ".bz2", ".zst", ".lz4"}
-STAMP = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
+STAMP = re.compile(r"(?<!\d)([1-8]\d{9})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
 """A Unix time in a file's name, in seconds (with a fraction), milli-, micro- or nanoseconds."""
 
 HOST_FOLDERS = frozenset({"counters", "logs"})

@@ -10,6 +10,7 @@ from skewscope.core.tables import Table
 from skewscope.sources.format import Origin, RowList
 
 BATCH_EVENTS = 1 << 13
+ENTITY_CHARACTERS = 160
 FIELD_CHARACTERS = 400
 """Longest text that a field keeps: hostile logs would fill the directory otherwise."""
 
@@ -128,11 +129,11 @@ class Events:
             ts_ns=whole(ts_ns),
             source=self._origin.source,
             line=min(line, 2**32 - 1),
-            entity=directory.entities.id(entity[:FIELD_CHARACTERS]),
+            entity=directory.entities.id(entity[:ENTITY_CHARACTERS]),
             kind=directory.names.id(kind),
             code=whole(code),
             end_ns=whole(end_ns),
-            peer=directory.entities.id(peer[:FIELD_CHARACTERS]),
+            peer=directory.entities.id(peer[:ENTITY_CHARACTERS]),
             fields=self._text(said) if said else 0,
         )
 

@@ -1,6 +1,6 @@
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.bed_steps import FORMAT
@@ -20,6 +20,7 @@ def test_steps_and_their_collectives():
     assert found.notes == ["1 lines are no steps and were left out"]
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([*STEP]),
     st.none() | st.integers() | st.text(max_size=3) | st.lists(st.lists(st.integers() | st.none())),

@@ -1,6 +1,6 @@
 from collections import defaultdict
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.fault_study import FORMAT, TRIAL_NS
@@ -30,6 +30,7 @@ def test_lines_that_do_not_fit_are_counted():
     assert found.notes[0] == "1 lines do not fit the columns"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_taken(text):
     read(FORMAT, TEXT + text)

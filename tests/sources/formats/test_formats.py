@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.directory import Directory
@@ -53,6 +53,7 @@ def test_nothing_gives_nothing(format_):
 
 
 @pytest.mark.parametrize("format_", FORMATS, ids=ids)
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_taken(format_, data):
     assert format_.sure(data, "n1.log") in {0, 1, 2, 3}
