@@ -1,10 +1,13 @@
 """Counters, metrics and logs beside captures, and alone."""
 
 import gzip
+from json import loads
 
 import pytest
+from click.testing import CliRunner
 
 from skewscope.app.beside import Beside
+from skewscope.app.cli import main
 from skewscope.app.pipeline import read_all, run
 from skewscope.app.render import json
 from skewscope.core.directory import Directory
@@ -105,3 +108,27 @@ def test_progress_counts_files_as_they_are_read(tmp_path):
     files = scrapes(tmp_path, (1_700_000_000, 1_700_000_015))
     run(files, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (sum(f.stat().st_size for f in files),) * 2
+
+
+def test_inputs_that_nobody_knows_are_a_line_and_a_status(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("hello\nworld\n")
+    alone = CliRunner().invoke(main, ["inspect", str(other)])
+    assert alone.exit_code == 3
+    assert f"{other}: not a format that skewscope reads" in alone.output.splitlines()[-1]
+    files = [str(f) for f in scrapes(tmp_path, (1_700_000_000,))]
+    mixed = CliRunner().invoke(main, ["inspect", str(other), *files])
+    assert mixed.exit_code == 1
+    assert "engine.ttft_s" in mixed.output
+
+
+def test_a_folder_is_searched_for_all_that_can_be_read(captures, tmp_path):
+    scrapes(tmp_path, (1_700_000_000, 1_700_000_015))
+    (tmp_path / "taps").mkdir()
+    (tmp_path / "taps" / "n1.pcap").write_bytes(captures[0].read_bytes())
+    (tmp_path / "truth.toml").write_text("schema = 1\n")
+    (tmp_path / "README.md").write_text("# A case\n")
+    result = CliRunner().invoke(main, ["inspect", str(tmp_path), "--json"])
+    assert result.exit_code == 0
+    told = loads(result.output[result.output.index("{") :])["inputs"]
+    assert sorted((i["kind"], i["files"]) for i in told) == [("pcap", 1), ("prometheus text", 2)]

@@ -72,6 +72,8 @@ class _Session:
             # Standard input was read from, and what is called a capture is told of as one.
             if path != STANDARD_INPUT and not CAPTURE_SUFFIXES & set(path.suffixes):
                 why = self.beside.open(path)
+            elif path == STANDARD_INPUT:
+                why += "; what is no capture must be given as a file"
             if why:
                 self.bad[str(path)] = why
 

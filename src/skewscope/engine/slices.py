@@ -34,6 +34,10 @@ LOOK_BACK_NS = 600_000_000_000
 """How much older than the first packet what stands beside captures may be (10 min): a baseline."""
 
 
+_EMPTY = {schema.name: schema.empty() for schema in SAMPLES}
+"""Most tables of most slices: made once."""
+
+
 @dataclass
 class _Pending:
     """Tables of one tap that no slice has taken yet, per schema name."""
@@ -151,6 +155,8 @@ def slices(
 
 def _cut_all(pending: Sequence[_Pending], schema: Schema, end_ns: int) -> Table:
     parts = [part for tap in pending for part in tap.cut(schema.name, end_ns)]
+    if not parts:
+        return _EMPTY[schema.name] if schema.name in _EMPTY else schema.empty()
     table = Table.concat(schema, parts)
     order = np.argsort(table["ts_ns"], kind="stable")
     return table if _sorted(order) else table.take(order)

@@ -81,8 +81,8 @@ def value_text(reading: Reading) -> str:
     unit = "" if reading.unit in ("1", "code", "bitmask") else reading.unit
     if reading.value is None:
         text = "not known"
-    elif unit in ("s", "bytes"):
-        text = quantity(reading.value, unit)
+    elif unit in ("s", "bytes", "bytes/s"):
+        text = quantity(reading.value, unit.removesuffix("/s")) + ("/s" if unit.endswith("/s") else "")
     else:
         number = f"{reading.value:,.0f}" if abs(reading.value) >= THOUSANDS else f"{reading.value:.4g}"
         text = f"{number} {unit}".rstrip()

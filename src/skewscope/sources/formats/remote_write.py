@@ -18,6 +18,10 @@ MAX_BYTES = 1 << 26
 NAME_WITHIN = 512
 """Bytes in which the first series' name label stands; labels are sorted, and it is about the first."""
 
+PLAIN = (b"\n", b'"\0')
+"""How an unpacked request begins: a series (version 1), or the empty first symbol (version 2). A snappy block
+that began so would be 10 bytes long, too short for a series, or would begin with an empty literal."""
+
 _NAME = b"__name__"
 _LIMIT_MS = 1 << 43
 
@@ -56,7 +60,8 @@ def read(stream: BinaryIO, origin: Origin) -> Iterator[dict[str, Table]]:
     """Yield the samples of one body in the order of their time; times are those of the sender."""
     data = stream.read(MAX_BYTES + 1)
     try:
-        plain = data if data[:1] == b"\n" and _NAME in data[:NAME_WITHIN] else unsnappy(data)
+        is_plain = data.startswith(PLAIN) and _NAME in data[:NAME_WITHIN]
+        plain = data if is_plain else unsnappy(data)
         request = protobufs.parse("WriteRequest", plain)
     except ImportError:
         origin.notes.append(protobufs.NEEDED)
