@@ -34,7 +34,7 @@ def test_seeds_of_readings_hold_readings() -> None:
             assert _rows(FORMATS[name], seed) == count, name
 
 
-@pytest.mark.parametrize("name", ["capture", "frames", "roce", "stream", *READ])
+@pytest.mark.parametrize("name", ["capture", "frames", "roce", "stream", "document", "exports", *READ])
 def test_changed_seeds_are_taken(name: str) -> None:
     chance = random.Random(name)
     for seed in SEEDS[name]():

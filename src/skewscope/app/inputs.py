@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skewscope.sources.documents import looks_like_document
+from skewscope.sources.tree import sys_of
 from skewscope.sources.unpack import STANDARD_INPUT, looks_like_capture, reason
 
 _GLOB = frozenset("*?[")
@@ -55,6 +56,10 @@ def _folder(path: Path, out: Expanded) -> bool:
     any_file = False
     told = len(out.problems)
     for root, folders, names in os.walk(path, onerror=complain):
+        if sys_of(Path(root)) == Path(root):  # one input: its thousands of files say nothing each for itself
+            any_file, folders[:] = True, []
+            out.add(Path(root))
+            continue
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for name in sorted(names):
             file = Path(root) / name

@@ -19,6 +19,7 @@ from skewscope.core.directory import Directory
 from skewscope.core.tables import Heard, Table
 from skewscope.sources import formats
 from skewscope.sources.format import SNIFF_BYTES, Format, Origin
+from skewscope.sources.tree import TreeStream, is_tree
 from skewscope.sources.unpack import DAMAGE, STANDARD_INPUT, Stream, UnreadableError, reason
 
 SURE = 2
@@ -30,7 +31,7 @@ MAX_SOURCES = 0xFFFF
 UNREGISTERED = -1
 
 PACKED = {".gz", ".xz", ".bz2", ".zst", ".lz4"}
-STAMP = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
+STAMP = re.compile(r"(?<!\d)([1-8]\d{9})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
 """A Unix time in a file's name, in seconds (with a fraction), milli-, micro- or nanoseconds."""
 
 HOST_FOLDERS = frozenset({"counters", "logs"})
@@ -104,10 +105,14 @@ def host_of(path: Path) -> str:
     return ""
 
 
+Opened = Stream | TreeStream
+"""A file, or a /sys tree as the text of it."""
+
+
 class _Raw(io.RawIOBase):
     """A Stream with what was read of it put back, as the standard library's raw stream."""
 
-    def __init__(self, head: bytes, stream: Stream) -> None:
+    def __init__(self, head: bytes, stream: Opened) -> None:
         self._head, self._stream = head, stream
         self.problem = ""
 
@@ -128,7 +133,7 @@ class _Raw(io.RawIOBase):
 
 
 class Document:
-    """One file of counters, metrics, logs or flow records: an iterator of sample tables.
+    """One file of counters, metrics, logs or flow records, or a /sys tree: an iterator of sample tables.
 
     Only while `batches` runs is the file open: a folder of a day's scrapes has thousands.
     """
@@ -138,10 +143,11 @@ class Document:
         self.path = path
         self.stats = DocumentStats()
         self._directory = directory
+        self._is_tree = is_tree(path)
         stream = self._open()
         try:
             head = self._head(stream)
-            name = bare_name(path)
+            name = bare_name(path.parent if self._is_tree and path.name == "sys" else path)
             found = tell(head, name)
             if found is None:
                 raise DocumentError(f"{path}: not a format that skewscope reads")
@@ -155,8 +161,8 @@ class Document:
         self.stamped = stamp_ns(name, 0) != 0
         """Whether the file's name tells a time."""
         self._done = False
-        self._stream: Stream | None = None
-        self._kept: tuple[bytes, Stream] | None = None
+        self._stream: Opened | None = None
+        self._kept: tuple[bytes, Opened] | None = None
         if path == STANDARD_INPUT:  # it cannot be read twice
             self._kept = head, stream
         else:
@@ -169,13 +175,13 @@ class Document:
             at_ns=stamp_ns(name, _written_ns(path)),
         )
 
-    def _open(self) -> Stream:
+    def _open(self) -> Opened:
         try:
-            return Stream(self.path)
+            return TreeStream(self.path) if self._is_tree else Stream(self.path)
         except (UnreadableError, *DAMAGE) as error:
             raise DocumentError(f"{self.path}: cannot read: {reason(error)}") from error
 
-    def _head(self, stream: Stream) -> bytes:
+    def _head(self, stream: Opened) -> bytes:
         head = bytearray(SNIFF_BYTES)
         have = 0
         try:
