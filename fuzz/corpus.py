@@ -68,42 +68,6 @@ def diagnose() -> Iterator[bytes]:
     yield _prefixed([b"\xe8\x03\x00" + f for f in _recorded(40)])
 
 
-def prometheus_text() -> Iterator[bytes]:
-    """One line of each kind."""
-    yield (
-        b"# HELP a b\n# TYPE vllm:time_to_first_token_seconds histogram\n"
-        b'vllm:time_to_first_token_seconds_bucket{le="0.1",model_name="a\\"b"} 3 1700000000123\n'
-        b"vllm:time_to_first_token_seconds_sum 1.5e3\nvllm:time_to_first_token_seconds_count 4\n"
-        b'DCGM_FI_DEV_GPU_TEMP{gpu="0",Hostname="h"} 25 # {trace_id="x"} 1 2\n'
-        b'node_load1 NaN\nnode_procs_running +Inf\nunknown{a="}"} 1\n# EOF\n'
-    )
-
-
-def remote_write() -> Iterator[bytes]:
-    """A series with two labels and a sample, of version 1 and of version 2."""
-    sample = bytes.fromhex("09000000000000f03f1080b0ed86bd31")
-    label = b"\x0a\x08__name__\x12\x0anode_load1"
-    series = b"\x0a" + bytes([len(label)]) + label + b"\x12" + bytes([len(sample)]) + sample
-    yield b"\x0a" + bytes([len(series)]) + series
-    second = b"\x0a\x02\x01\x02\x12" + bytes([len(sample)]) + sample
-    texts = b"".join(b"\x22" + bytes([len(t)]) + t for t in (b"", b"__name__", b"node_load1"))
-    yield texts + b"\x2a" + bytes([len(second)]) + second
-
-
-def otlp_metrics() -> Iterator[bytes]:
-    """A gauge as protobuf and as JSON."""
-    point = b"\x19" + (5).to_bytes(8, "little") + b"\x21" + struct.pack("<d", 2.0)
-    gauge = b"\x0a" + bytes([len(point)]) + point
-    metric = b"\x0a\x0anode_load1\x2a" + bytes([len(gauge)]) + gauge
-    scope = b"\x12" + bytes([len(metric)]) + metric
-    resource = b"\x12" + bytes([len(scope)]) + scope
-    yield b"\x0a" + bytes([len(resource)]) + resource
-    yield (
-        b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"node_load1","gauge":'
-        b'{"dataPoints":[{"timeUnixNano":"5","asDouble":2}]}}]}]}]}'
-    )
-
-
 LINES: dict[str, tuple[str, ...]] = {
     "bed_steps": ('{"step": 1, "op": 2, "n": 3, "t0": 1000, "t1": 5000, "ar": [[2000, 2500]]}',),
     "engine_log": (
@@ -210,10 +174,46 @@ def exports() -> Iterator[bytes]:
     yield _prefixed([struct.pack(">9I", 5, 1, 0x0A000009, 0, 1, 1000, 1, 1, len(sample)) + sample])
 
 
+def prometheus_text() -> Iterator[bytes]:
+    """One line of each kind."""
+    yield (
+        b"# HELP a b\n# TYPE vllm:time_to_first_token_seconds histogram\n"
+        b'vllm:time_to_first_token_seconds_bucket{le="0.1",model_name="a\\"b"} 3 1700000000123\n'
+        b"vllm:time_to_first_token_seconds_sum 1.5e3\nvllm:time_to_first_token_seconds_count 4\n"
+        b'DCGM_FI_DEV_GPU_TEMP{gpu="0",Hostname="h"} 25 # {trace_id="x"} 1 2\n'
+        b'node_load1 NaN\nnode_procs_running +Inf\nunknown{a="}"} 1\n# EOF\n'
+    )
+
+
+def remote_write() -> Iterator[bytes]:
+    """A series with two labels and a sample, of version 1 and of version 2."""
+    sample = bytes.fromhex("09000000000000f03f1080b0ed86bd31")
+    label = b"\x0a\x08__name__\x12\x0anode_load1"
+    series = b"\x0a" + bytes([len(label)]) + label + b"\x12" + bytes([len(sample)]) + sample
+    yield b"\x0a" + bytes([len(series)]) + series
+    second = b"\x0a\x02\x01\x02\x12" + bytes([len(sample)]) + sample
+    texts = b"".join(b"\x22" + bytes([len(t)]) + t for t in (b"", b"__name__", b"node_load1"))
+    yield texts + b"\x2a" + bytes([len(second)]) + second
+
+
+def otlp_metrics() -> Iterator[bytes]:
+    """A gauge as protobuf and as JSON."""
+    point = b"\x19" + (5).to_bytes(8, "little") + b"\x21" + struct.pack("<d", 2.0)
+    gauge = b"\x0a" + bytes([len(point)]) + point
+    metric = b"\x0a\x0anode_load1\x2a" + bytes([len(gauge)]) + gauge
+    scope = b"\x12" + bytes([len(metric)]) + metric
+    resource = b"\x12" + bytes([len(scope)]) + scope
+    yield b"\x0a" + bytes([len(resource)]) + resource
+    yield (
+        b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"node_load1","gauge":'
+        b'{"dataPoints":[{"timeUnixNano":"5","asDouble":2}]}}]}]}]}'
+    )
+
+
 SEEDS = {
     f.__name__: f
     for f in (
-        *(capture, frames, roce, stream, diagnose, document, exports),
-        *(prometheus_text, remote_write, otlp_metrics),
+        capture, frames, roce, stream, diagnose, prometheus_text, remote_write, otlp_metrics,
+        document, exports,
     )
-}
+}  # fmt: skip

@@ -159,6 +159,29 @@ def diagnose(data: bytes) -> None:
     pipeline.run([path])
 
 
+def document(data: bytes) -> None:
+    """Any file as the format that its content tells, and as the one that its first byte names."""
+    if not data:
+        return
+    formats, rest = all_formats(), data[1:]
+    told = tell(rest[:SNIFF_BYTES], "case")
+    for format_ in {formats[data[0] % len(formats)], *([told] if told else [])}:
+        origin = Origin(Directory(), 0, "case", at_ns=10**18)
+        stream = cast(BinaryIO, io.BufferedReader(io.BytesIO(rest)))
+        for tables in format_.read(stream, origin):
+            assert all(isinstance(t, Table) for t in tables.values())
+        assert all("\n" not in note for note in origin.notes)
+
+
+def exports(data: bytes) -> None:
+    """Datagrams of flow exporters."""
+    directory = Directory()
+    decoder = FlowExports(directory, PacketParser(directory))
+    payloads = [Payload(10**18, k, "10.0.0.9", p) for k, p in enumerate(_pieces(data), 1)]
+    tables = decoder.feed(payloads, Origin(directory, 0))
+    assert np.isfinite(tables["flow_records"]["nbytes"]).all()
+
+
 def prometheus_text(data: bytes) -> None:
     """Any text as an exposition; whole and line by line the same number of readings."""
     text_format.FORMAT.sure(data, "x.prom")
@@ -186,33 +209,10 @@ def _rows(format_: Format, data: bytes) -> int:
     return sum(len(t) for tables in format_.read(io.BytesIO(data), origin) for t in tables.values())
 
 
-def document(data: bytes) -> None:
-    """Any file as the format that its content tells, and as the one that its first byte names."""
-    if not data:
-        return
-    formats, rest = all_formats(), data[1:]
-    told = tell(rest[:SNIFF_BYTES], "case")
-    for format_ in {formats[data[0] % len(formats)], *([told] if told else [])}:
-        origin = Origin(Directory(), 0, "case", at_ns=10**18)
-        stream = cast(BinaryIO, io.BufferedReader(io.BytesIO(rest)))
-        for tables in format_.read(stream, origin):
-            assert all(isinstance(t, Table) for t in tables.values())
-        assert all("\n" not in note for note in origin.notes)
-
-
-def exports(data: bytes) -> None:
-    """Datagrams of flow exporters."""
-    directory = Directory()
-    decoder = FlowExports(directory, PacketParser(directory))
-    payloads = [Payload(10**18, k, "10.0.0.9", p) for k, p in enumerate(_pieces(data), 1)]
-    tables = decoder.feed(payloads, Origin(directory, 0))
-    assert np.isfinite(tables["flow_records"]["nbytes"]).all()
-
-
 TARGETS: dict[str, Callable[[bytes], None]] = {
     t.__name__: t
     for t in (
-        *(capture, frames, roce, stream, diagnose, document, exports),
-        *(prometheus_text, remote_write, otlp_metrics),
+        capture, frames, roce, stream, diagnose, prometheus_text, remote_write, otlp_metrics,
+        document, exports,
     )
-}
+}  # fmt: skip
