@@ -23,6 +23,11 @@ def test_names_are_unique():
     assert len({s.name for s in SAMPLES}) == len(SAMPLES)
 
 
+def test_what_was_read_says_where_and_of_what():
+    for schema in READ:
+        assert list(schema.columns)[:4] == ["ts_ns", "source", "line", "entity"], schema.name
+
+
 def test_tables_of_flows_name_both_ends_and_the_tap():
     for schema in CAPTURED:
         assert {"tap", "flow", "way", "src", "dst"} <= set(schema.columns), schema.name

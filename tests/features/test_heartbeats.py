@@ -22,7 +22,8 @@ def graph(server: int = -1, collective: bool = False) -> GraphRows:
     return GraphRows(
         "host", ["10.0.0.1"], {"tx_packets": np.array([7.0])},
         vantage=np.zeros((2, 2), dtype=np.int32), ends=np.array([[0, 0], [1, 2]]),
-        server=np.array([-1, server]), collective=np.array([False, collective]), opaque=np.zeros(2, dtype=bool),
+        server=np.array([-1, server]), collective=np.array([False, collective]),
+        opaque=np.zeros(2, dtype=bool),
     )  # fmt: skip
 
 

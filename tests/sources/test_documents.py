@@ -1,4 +1,5 @@
 import gzip
+from pathlib import Path
 
 import pytest
 
@@ -6,7 +7,7 @@ from skewscope.core.directory import Directory, Names
 from skewscope.core.schemas import COUNTERS
 from skewscope.core.tables import Heard
 from skewscope.sources import documents
-from skewscope.sources.documents import Document, DocumentError, bare_name, stamp_ns, tell
+from skewscope.sources.documents import Document, DocumentError, bare_name, host_of, stamp_ns, tell
 from skewscope.sources.format import Format, RowList, lines
 
 
@@ -88,6 +89,23 @@ def test_time_in_a_file_name(name, expected):
     assert stamp_ns(name, 7) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("case/metrics/10.0.0.3:8000/1700000000.prom", "10.0.0.3:8000"),
+        ("case/metrics/10.0.0.3:8000/1700000000.25.prom.gz", "10.0.0.3:8000"),
+        ("anywhere/node7/1700000000123.prom", "node7"),
+        ("case/counters/node7.txt", "node7"),
+        ("case/counters/node7/net/eth0.txt", "node7"),
+        ("case/logs/node7.kmsg.log.gz", "node7"),
+        ("case/metrics/vllm_0.19.prom", ""),
+        ("anywhere/vllm.prom", ""),
+    ],
+)
+def test_host_of_a_file_by_its_place(path, expected):
+    assert host_of(Path(path)) == expected
+
+
 def test_bare_name(tmp_path):
     assert bare_name(tmp_path / "a.prom.gz") == "a.prom"
 
@@ -97,3 +115,39 @@ def test_names_are_bounded():
     assert [names.id(t) for t in ("", "a", "b", "a", "c")] == [0, 1, 2, 1, 0]
     assert names[2] == "b"
     assert len(names) == 3
+
+
+def test_a_file_is_open_only_while_it_is_read(tmp_path):
+    path = tmp_path / "1700000000.txt"
+    path.write_bytes(b"a 2\n")
+    documents_ = [Document(path, Directory()) for _ in range(3000)]  # more than a process may open
+    assert all(d.stamped for d in documents_)
+    assert documents_[0].position() == 0
+    list(documents_[0].batches())
+    assert documents_[0].position() == documents_[0].size == 4
+
+
+def test_a_document_found_in_a_folder_must_be_sure(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(b"a 2\n")
+    assert documents.looks_like_document(path)
+    monkeypatch.setattr(
+        documents, "all_formats", lambda: (Format("maybe", "a guess", lambda head, name: 1, _read),)
+    )
+    assert not documents.looks_like_document(path)
+    assert Document(path, Directory()).kind == "maybe"
+
+
+def test_what_tells_no_time_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(b"a 2\n")
+
+    def plain(stream, origin):
+        rows = RowList(COUNTERS)
+        rows.add(ts_ns=origin.at_ns, value=1.0)
+        yield rows.take()
+
+    monkeypatch.setattr(documents, "all_formats", lambda: (Format("p", "d", lambda head, name: 2, plain),))
+    document = Document(path, Directory())
+    list(document.batches())
+    assert document.stats.notes == ["tells no time: taken to be as old as the file"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from skewscope.core.tables import Column, Schema
 
 
@@ -145,13 +147,38 @@ _READ = {
 }
 """Columns that all samples other than those of packets begin with: when, where read, about what."""
 
+
+class Kind(IntEnum):
+    """What a value of `counters` or `metrics` is."""
+
+    COUNTER32 = 1  # wraps at 2^32, whatever width is printed
+    COUNTER64 = 2
+    GAUGE = 3
+    PERCENT = 4  # a gauge that already is a share of some past interval: its rate means nothing
+    LAST_CODE = 5  # the code of the last event or state: a second equal one is invisible
+    BUCKET = 6
+    SUM = 7
+    COUNT = 8
+    QUANTILE = 9
+
+
+class Side(IntEnum):
+    """Whose doing a counter of `counters` counts."""
+
+    ANY = 0
+    REQUESTER = 1
+    RESPONDER = 2
+    PORT = 3
+
+
 COUNTERS = _schema(
     "counters",
     **_READ,
     name=("uint32", "1", "id of the canonical name (Directory.names)"),
     value=("float64", "as named", "value as read, in the canonical unit; NaN = present but not known"),
-    kind=("uint8", "1", "1 counter of 32 bits, 2 of 64 bits, 3 gauge, 4 percent, 5 last code"),
-    side=("uint8", "1", "0 not said, 1 requester, 2 responder, 3 port"),
+    kind=("uint8", "1", "Kind: 1 counter of 32 bits, 2 of 64 bits, 3 gauge, 4 percent, 5 last code"),
+    side=("uint8", "1", "Side: 0 not said, 1 requester, 2 responder, 3 port"),
+    ceiling=("float64", "as named", "value at which the counter stops and stays; 0 = none, it wraps"),
 )
 
 METRICS = _schema(
@@ -161,7 +188,11 @@ METRICS = _schema(
     labels=("uint32", "1", "id of the labels that tell series of one entity apart (Directory.labels)"),
     bound=("float64", "as named", "upper bound of a histogram bucket, quantile of a summary; NaN elsewhere"),
     value=("float64", "as named", "value as read, in the canonical unit"),
-    kind=("uint8", "1", "2 counter, 3 gauge, 4 percent, 6 histogram bucket, 7 sum, 8 count, 9 quantile"),
+    kind=(
+        "uint8",
+        "1",
+        "Kind: 2 counter, 3 gauge, 4 percent, 6 histogram bucket, 7 sum, 8 count, 9 quantile",
+    ),
 )
 
 EVENTS = _schema(

@@ -6,6 +6,7 @@ same `read` with what they fetched, so a file and a live source give the same sa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -19,6 +20,9 @@ SNIFF_BYTES = 1 << 14
 LINE_BYTES = 1 << 22
 """Longest line that is read whole: NCCL and engine logs hold JSON objects of 100 KB."""
 
+UNMAPPED_NAMES = 1 << 12
+"""Different names outside the name table that are counted apart: hostile input has them without end."""
+
 
 @dataclass
 class Origin:
@@ -30,11 +34,28 @@ class Origin:
     name: str = ""
     """File name without folders and without the suffixes of compression."""
     host: str = ""
-    """The host that it describes, where the case folder or the user said so."""
+    """The host or endpoint that it describes, where its folder or the user said so."""
+    fallback: str = ""
+    """What it is of where the input itself does not say so: who pushed it."""
     at_ns: int = 0
     """Time of the reading where the bytes carry none: from the file's name, else when it was written."""
     notes: list[str] = field(default_factory=list)
     """One line for the user about each thing that could not be read, and how often."""
+    unmapped: Counter[str] = field(default_factory=Counter)
+    """Readings left out, by the product's name: the name table does not have it."""
+
+    def about(self, *labelled: str) -> str:
+        """Return the host or endpoint: as the folder or the user says, else the first of what the input
+        says, else the file's name without its ending: people call files by their hosts.
+        """
+        found = self.host or next(filter(None, labelled), "") or self.fallback
+        return found or self.name.partition(".")[0] or "unknown"
+
+    def unknown(self, name: str, count: int = 1) -> None:
+        """Count readings of a name that is not in the name table; names beyond a limit are one."""
+        if name not in self.unmapped and len(self.unmapped) >= UNMAPPED_NAMES:
+            name = "others"
+        self.unmapped[name] += count
 
 
 @dataclass(frozen=True)
