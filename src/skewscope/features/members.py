@@ -12,16 +12,18 @@ from typing import cast
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
-from skewscope.core.jit import njit
+from skewscope.core.jit import inner, njit
 from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.bursts import OPAQUE
+from skewscope.features.chain_kernel import SENT
 from skewscope.features.dispersion import COLUMNS as UNSTEADY
 from skewscope.features.dispersion import Dispersion, among_others
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.reference import RELEARN, Reference
 from skewscope.features.rounds import Held, RoundRows, Rounds
+from skewscope.features.stage_past import StagePast
 from skewscope.features.transport import PairRows
 
 LATE_SHARE = 0.12
@@ -108,6 +110,7 @@ class Members:
         self._usual = Reference()
         self._own = Reference()
         self._past = Reference()
+        self._stages = StagePast()
         self._dispersion = Dispersion()
         self._tail = Reference()
         self._skipped: dict[tuple[int, int], int] = {}
@@ -231,14 +234,12 @@ class Members:
         busy = own + inside
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
         alone = np.zeros(n, dtype=np.bool_)
-        beyond_peers(r.start, r.entry, busy, excess, wait, alone)
-        after = np.append(r.start[1:], n)
-        for row in np.flatnonzero(alone).tolist():
+        beyond_peers(r.start, r.entry, own, busy, excess, peers_own, wait, alone)
+        chained = r.key >> 32 == SENT
+        for row in np.flatnonzero(alone & ~chained).tolist():
             excess[row] = self._against_past(r, row, float(busy[row]))
-            lo, hi = r.start[r.start <= row][-1], after[after > row][0]
-            peers = np.append(own[lo:row], own[row + 1 : hi])
-            peers = peers[np.isfinite(peers)]
-            peers_own[row] = np.median(peers) if len(peers) else np.nan
+        if chained.any():
+            self._stages.excess(r, busy, chained, excess)
         _by_clears(r, excess)
         return excess, busy, peers_own, wait, masked
 
@@ -335,9 +336,29 @@ class Members:
             c["wait_s"][i] = mean(waits)
 
 
+@inner
+def median_of_others(values: Array, lo: int, hi: int, j: int, rest: Array) -> float:
+    """Return the median of the known values[lo:hi] but for that of j, NaN of none; `rest` is for its use."""
+    count = 0
+    for i in range(lo, hi):
+        if i != j and np.isfinite(values[i]):
+            k = count
+            while k > 0 and rest[k - 1] > values[i]:
+                rest[k] = rest[k - 1]
+                k -= 1
+            rest[k] = values[i]
+            count += 1
+    if count == 0:
+        return float(np.nan)
+    return float(0.5 * (rest[(count - 1) // 2] + rest[count // 2]))
+
+
 @njit
-def beyond_peers(start: Array, entry: Array, busy: Array, excess: Array, wait: Array, alone: Array) -> None:
-    """Write, per row of each round, the excess over the median of the others, and the wait (s).
+def beyond_peers(
+    start: Array, entry: Array, own: Array, busy: Array, excess: Array, peers_own: Array, wait: Array,
+    alone: Array,
+) -> None:  # fmt: skip
+    """Write, per row of each round, the excess over the median of the others, their own time, the wait (s).
 
     start int64 (rounds,): first row of each; entry int64 (n,) in ns, the rest of shape (n,). Rows that
     are known and have no peer that is are marked in `alone`.
@@ -349,17 +370,10 @@ def beyond_peers(start: Array, entry: Array, busy: Array, excess: Array, wait: A
         rest = np.empty(hi - lo)
         for j in range(lo, hi):
             wait[j] = (last - entry[j]) / 1e9
-            count = 0
-            for i in range(lo, hi):
-                if i != j and np.isfinite(busy[i]):
-                    k = count
-                    while k > 0 and rest[k - 1] > busy[i]:
-                        rest[k] = rest[k - 1]
-                        k -= 1
-                    rest[k] = busy[i]
-                    count += 1
-            if count > 0:
-                excess[j] = busy[j] - 0.5 * (rest[(count - 1) // 2] + rest[count // 2])
+            peers_own[j] = median_of_others(own, lo, hi, j, rest)
+            usual = median_of_others(busy, lo, hi, j, rest)
+            if np.isfinite(usual):
+                excess[j] = busy[j] - usual
             elif np.isfinite(busy[j]):
                 alone[j] = True
 
