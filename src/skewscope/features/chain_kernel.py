@@ -58,8 +58,8 @@ LAST, COUNT, USUAL, SHORT, LIMIT, D_COLUMNS = range(6)
 
 # Columns of a member: number of its latest micro-batch out and in (-1 = none), row of the stage before it
 # (-1 = it is the first), first place and length of its queue, time of the last request, micro-batches in a
-# row that something later explains, count of own times.
-NUMBER, NUMBER_IN, BEFORE, HEAD, SIZE, ASKED, LATER, OWNS, M_COLUMNS = range(9)
+# row that something later explains, count of own times, how often there was output without input.
+NUMBER, NUMBER_IN, BEFORE, HEAD, SIZE, ASKED, LATER, OWNS, MATCHED, M_COLUMNS = range(10)
 
 # Columns of a waiting micro-batch.
 Q_END, Q_BYTES, Q_NUMBER, Q_COLUMNS = range(4)
@@ -170,6 +170,8 @@ def enter(
         round_[k.OWN_FROM] = since
         round_[k.FIRST_IN] = round_[k.LAST_IN] = waited[Q_END]
         round_[k.DATA_IN] = waited[Q_BYTES]
+    elif s[BEFORE] >= 0 or s[OWNS] < KEPT:
+        s[MATCHED] += 1  # until now the input of this one may have passed for that of another
     if s[BEFORE] < 0:
         number = s[NUMBER] + 1
     elif number >= 0:
@@ -181,6 +183,7 @@ def enter(
     round_[k.FIRST_OUT] = ts
     round_[k.FRAME] = event[V_FRAME]
     round_[k.ASKED] = s[ASKED]
+    round_[k.MATCHED] = s[MATCHED]
 
 
 @njit

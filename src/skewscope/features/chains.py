@@ -11,10 +11,16 @@ from skewscope.features import chain_kernel as c
 from skewscope.features import round_kernel as k
 from skewscope.features.bursts import BINS, silence_limit
 from skewscope.features.credits import Credits
-from skewscope.features.graph import CLEAR_TO_SEND, NCCL_ROCE, TAGGED, GraphRows, grow, is_collective
+from skewscope.features.graph import (
+    CLEAR_TO_SEND,
+    NCCL_ROCE,
+    PLAIN,
+    TAGGED,
+    GraphRows,
+    grow,
+    is_collective,
+)
 
-PLAIN = 0
-"""Prefix of Gloo's send and receive; all such messages carry the tag of their sender, mostly 0."""
 ANNOUNCED = 2
 """Kind of a Gloo message that says that its sender has the data."""
 DATA_KINDS = 1
@@ -41,6 +47,7 @@ class Chains:
         self._rounds = np.zeros((0, k.R_COLUMNS), dtype=np.int64)
         self._edges: dict[tuple[int, int, int], int] = {}
         self._credits = Credits()
+        self._followed: dict[int, list[int]] = {}
 
     def senders(self, members: Sequence[int]) -> int:
         """Return how many of the members (address ids) send micro-batches on."""
@@ -59,6 +66,7 @@ class Chains:
         messages, holes: of the slice; asked int64 (n, 2): time and address id of requests to members;
         stages: group id -> its members in the order of the chain.
         """
+        self._forget(stages)
         if not stages:
             return np.zeros((0, 1 + k.R_COLUMNS), dtype=np.int64)
         rows, after = self._learn(stages, len(graph.member))
@@ -84,6 +92,16 @@ class Chains:
         done = done[:count]
         done[:, 0] = np.array(self._address, dtype=np.int64)[done[:, 0]]
         return done
+
+    def _forget(self, stages: Mapping[int, Sequence[int]]) -> None:
+        """Let go of what is under way in chains that are new or of another order: not all of it was seen."""
+        for g, chain in stages.items():
+            if self._followed.get(g) != list(chain):
+                rows = [self._row[m] for m in chain if m in self._row]
+                self._state[rows, c.SIZE] = 0
+                self._rounds[rows, k.KEY] = -1
+                self._ways[rows] = 0
+        self._followed = {g: list(chain) for g, chain in stages.items()}
 
     def _learn(self, stages: Mapping[int, Sequence[int]], addresses: int) -> tuple[Array, Array]:
         """Return per address id its row and the address id of the next stage, -1 = none; int64 each."""
@@ -119,6 +137,7 @@ class Chains:
                 if not known and cells[c.LIMIT] > 0:  # all until now counted as one burst
                     cells[[c.COUNT, c.SHORT]] = 0
                     self._state[row, c.SIZE] = 0
+                    self._rounds[row, k.KEY] = -1
 
     def _events(self, messages: Table, graph: GraphRows, rows: Array, after: Array) -> Array:
         """Return the events of the messages from each stage to the next, at the tap of the one that they tell of."""

@@ -13,8 +13,8 @@ from skewscope.core.tables import Array, Table
 from skewscope.features import round_kernel as k
 from skewscope.features.bursts import OPAQUE, Bursts
 from skewscope.features.chain_kernel import INPUT, OUTPUT
-from skewscope.features.chains import DATA_KINDS, PLAIN, Chains
-from skewscope.features.graph import TAGGED, GraphRows, grow, is_collective
+from skewscope.features.chains import DATA_KINDS, Chains
+from skewscope.features.graph import PLAIN, TAGGED, GraphRows, grow, is_collective
 from skewscope.features.parts import PartRows
 from skewscope.features.untagged import UNTAGGED, Untagged
 
@@ -59,6 +59,8 @@ class Rounds:
     """What the member alone can be charged with, -1 = no clears to send tell."""
     unready: Array
     """How long it let its sender wait for clears to send."""
+    matched: Array
+    """Chains: how often input and output were matched anew; own times from before that may be wrong."""
     root: Array
     start: Array
 
@@ -76,7 +78,7 @@ class Rounds:
                 ("inside", k.INSIDE), ("inside_end", k.INSIDE_END), ("last_in", k.LAST_IN),
                 ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("previous", k.PREVIOUS),
                 ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
-                ("asked", k.ASKED), ("cleared", k.CLEARED), ("unready", k.UNREADY),
+                ("asked", k.ASKED), ("cleared", k.CLEARED), ("unready", k.UNREADY), ("matched", k.MATCHED),
             )
         }  # fmt: skip
         untagged = at["key"] >> 32 == UNTAGGED

@@ -42,9 +42,10 @@ class StagePast:
 
     def _usual(self, r: Rounds, row: int, busy: float) -> float:
         """Return what is usual for the stage at this size of micro-batch (s), NaN unknown; and learn."""
-        sized = (int(r.member[row]), int(r.largest[row]).bit_length())
+        stage = (int(r.member[row]), int(r.matched[row]))
+        sized = (*stage, int(r.largest[row]).bit_length())
         usual = self._past.get(sized)[0]
-        usual = usual if np.isfinite(usual) else self._past.get(sized[0])[0]
-        for key in (sized[0], sized):
+        usual = usual if np.isfinite(usual) else self._past.get(stage)[0]
+        for key in (stage, sized):
             self._past.learn(key, [busy], FLOOR_SHARE * usual if usual > 0 else busy)
         return usual
