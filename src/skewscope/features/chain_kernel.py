@@ -43,8 +43,18 @@ NEAR = 0.15
 SURE = 3
 """Micro-batches in a row that something later explains: then what waits at the head has left the chain."""
 
-KEPT = 15
-"""Own times of the first stage whose median is usual."""
+KEPT = 32
+"""Own times remembered of a stage, and its micro-batches before input and output are matched anew."""
+
+TRIMMED = 4
+"""Of these the furthest from their median are left out of their scatter: prefill, pauses."""
+
+STEADIER = 0.7
+"""Scatter, as a share of that of the match in use, from which on another match is the right one. In the wrong
+one the times of other stages come in, and their scatter with them: at least 1.4 times that of one alone."""
+
+SHORTER = 0.8
+"""Share of the time between outputs below which own times leave doubt whether a stage is always busy."""
 
 # Columns of an event: time (of a message in its last byte's), row of the member, what, payload bytes,
 # frame | tap << 48, times of the first and of the last byte, time of the clear to send that let it go
@@ -58,8 +68,13 @@ LAST, COUNT, USUAL, SHORT, LIMIT, D_COLUMNS = range(6)
 
 # Columns of a member: number of its latest micro-batch out and in (-1 = none), row of the stage before it
 # (-1 = it is the first), first place and length of its queue, time of the last request, micro-batches in a
-# row that something later explains, count of own times, how often there was output without input.
+# row that something later explains, own times since the last match, how often input and output were
+# matched anew.
 NUMBER, NUMBER_IN, BEFORE, HEAD, SIZE, ASKED, LATER, OWNS, MATCHED, M_COLUMNS = range(10)
+
+# Rows of the own times of a member: since its last output, as matched, since the next input (-1 = not
+# there yet), and as told.
+BUSY, SAME, NEXT, TOLD, OWN_ROWS = range(5)
 
 # Columns of a waiting micro-batch.
 Q_END, Q_BYTES, Q_NUMBER, Q_COLUMNS = range(4)
@@ -119,32 +134,76 @@ def take_in(event: Array, ways: Array, state: Array, queue: Array, member: int, 
 
 
 @njit
-def explained(ts: int, since: int, s: Array, queue: Array, owns: Array) -> int:
+def explained(ts: int, since: int, s: Array, queue: Array, usual: float) -> int:
     """Return when the first stage began what it sends at ts: `since`, or something that explains ts better.
 
-    s int64 (M_COLUMNS,); queue int64 (QUEUE, Q_COLUMNS): what still waits; owns int64 (KEPT,): its last own
-    times. Takes what has left the chain off the queue.
+    s int64 (M_COLUMNS,); queue int64 (QUEUE, Q_COLUMNS): what still waits. Takes what has left the chain off
+    the queue.
     """
-    count = min(s[OWNS], KEPT)
-    usual = np.median(owns[:count]) if count else 0.0
+    if usual <= 0.0 or ts - since <= FAR * usual:
+        return since
     began = since
-    if count == KEPT and ts - since > FAR * usual:
-        for i in range(s[SIZE]):
-            end = queue[(s[HEAD] + i) % QUEUE, Q_END]
-            if end > since and abs(ts - end - usual) <= NEAR * usual:
-                began = end
-        if began > since:
-            s[LATER] += 1
-        else:
-            s[LATER] = 0
-        if s[LATER] >= SURE:
-            s[LATER] = 0
-            s[HEAD] = (s[HEAD] + 1) % QUEUE
-            s[SIZE] -= 1
-        if began == since < s[ASKED] < ts:
-            began = s[ASKED]
-    owns[s[OWNS] % KEPT] = ts - began
+    for i in range(s[SIZE]):
+        end = queue[(s[HEAD] + i) % QUEUE, Q_END]
+        if end > since and abs(ts - end - usual) <= NEAR * usual:
+            began = end
+    s[LATER] = s[LATER] + 1 if began > since else 0
+    if s[LATER] >= SURE:
+        s[LATER] = 0
+        s[HEAD] = (s[HEAD] + 1) % QUEUE
+        s[SIZE] -= 1
+    return s[ASKED] if began == since < s[ASKED] < ts else began
+
+
+@njit
+def scatter(values: Array) -> float:
+    """Return the mean distance of values int64 (KEPT,) from their median, without the TRIMMED furthest."""
+    off = np.sort(np.abs(values - np.median(values)))
+    return float(off[: KEPT - TRIMMED].mean())
+
+
+@njit
+def match(s: Array, owns: Array) -> None:
+    """Match input and output anew where another match leaves less scatter; s int64 (M_COLUMNS,).
+
+    A capture begins with micro-batches under way at a stage, and may lose some later. owns int64 (OWN_ROWS,
+    KEPT), full.
+    """
+    same = scatter(owns[SAME])
+    if np.median(owns[SAME]) < SHORTER * np.median(owns[BUSY]) and scatter(owns[BUSY]) < STEADIER * same:
+        s[HEAD] = (s[HEAD] - 1) % QUEUE  # always busy: what it sends now came before all that waits
+        s[SIZE] = min(s[SIZE] + 1, QUEUE)
+    elif owns[NEXT].min() >= 0 and s[SIZE] > 0 and scatter(owns[NEXT]) < STEADIER * same:
+        s[HEAD] = (s[HEAD] + 1) % QUEUE
+        s[SIZE] -= 1
+    else:
+        return
+    s[MATCHED] += 1
+    s[OWNS] = 0
+
+
+@njit
+def own_since(ts: int, last: int, clear: int, s: Array, queue: Array, owns: Array) -> int:
+    """Return when the stage began the micro-batch that it sends at ts, and take that off the queue.
+
+    last: end of its last output; clear: time of the clear to send that it had waited for. s int64
+    (M_COLUMNS,); queue int64 (QUEUE, Q_COLUMNS), not empty; owns int64 (OWN_ROWS, KEPT).
+    """
+    end = queue[s[HEAD], Q_END]
+    s[HEAD] = (s[HEAD] + 1) % QUEUE
+    s[SIZE] -= 1
+    floor = max(last, clear)
+    since = max(end, floor)
+    told = np.int64(min(s[OWNS], KEPT))
+    usual = float(np.median(owns[TOLD])) if told == KEPT else 0.0
+    at = s[OWNS] % KEPT
+    owns[BUSY, at], owns[SAME, at] = ts - floor, ts - since
+    owns[NEXT, at] = ts - max(queue[s[HEAD], Q_END], floor) if s[SIZE] > 0 else -1
     s[OWNS] += 1
+    began = explained(ts, since, s, queue, usual) if s[BEFORE] < 0 else since
+    owns[TOLD, at] = ts - began
+    if s[OWNS] >= KEPT and s[OWNS] % KEPT == 0:
+        match(s, owns)
     return began
 
 
@@ -160,12 +219,8 @@ def enter(
     number = -1
     if s[SIZE] > 0:
         waited = queue[member, s[HEAD]]
-        s[HEAD] = (s[HEAD] + 1) % QUEUE
-        s[SIZE] -= 1
         number = waited[Q_NUMBER]
-        since = max(max(waited[Q_END], row[LAST]), event[V_CLEAR])
-        if s[BEFORE] < 0:
-            since = explained(ts, since, s, queue[member], owns[member])
+        since = own_since(ts, row[LAST], event[V_CLEAR], s, queue[member], owns[member])
         round_[k.OWN] = max(ts - since, 1)
         round_[k.OWN_FROM] = since
         round_[k.FIRST_IN] = round_[k.LAST_IN] = waited[Q_END]
@@ -195,7 +250,7 @@ def pass_on(
 
     ways int64 (members, 2, D_COLUMNS), histogram float64 (members, 2, BINS): seconds of silence by length;
     state int64 (members, M_COLUMNS); queue int64 (members, QUEUE, Q_COLUMNS); owns int64 (members,
-    KEPT); rounds int64 (members, R_COLUMNS): the micro-batch that each is sending. Closed ones go to `done` int64 (m, 1 + R_COLUMNS),
+    OWN_ROWS, KEPT); rounds int64 (members, R_COLUMNS): the micro-batch that each is sending. Closed ones go to `done` int64 (m, 1 + R_COLUMNS),
     first column the member; returns how many.
     """
     count = 0

@@ -43,7 +43,7 @@ class Chains:
         self._histogram = np.zeros((0, 2, BINS))
         self._state = np.zeros((0, c.M_COLUMNS), dtype=np.int64)
         self._queue = np.zeros((0, c.QUEUE, c.Q_COLUMNS), dtype=np.int64)
-        self._owns = np.zeros((0, c.KEPT), dtype=np.int64)
+        self._owns = np.zeros((0, c.OWN_ROWS, c.KEPT), dtype=np.int64)
         self._rounds = np.zeros((0, k.R_COLUMNS), dtype=np.int64)
         self._edges: dict[tuple[int, int, int], int] = {}
         self._credits = Credits()
