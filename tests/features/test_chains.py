@@ -84,7 +84,9 @@ def test_a_hole_costs_what_is_under_way_and_no_more():
     line = Line(constant(*EVEN))
     lost = line.left[30][1]
     rows = line.net.rows["messages"]
-    gone = [r for r in rows if r["tap"] == 1 and r["src"] == line.net.host("10.0.0.2") and r["ts_ns"] == at(lost)]
+    gone = [
+        r for r in rows if r["tap"] == 1 and r["src"] == line.net.host("10.0.0.2") and r["ts_ns"] == at(lost)
+    ]
     assert gone
     rows.remove(gone[0])
     line.net.hole(lost, gone[0]["flow"], tap=1)

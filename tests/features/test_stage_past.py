@@ -42,7 +42,9 @@ def test_a_stage_is_compared_with_its_own_past(past):
 
 
 def test_what_all_stages_take_longer_is_nobodys(past):
-    assert excess(past, tuple(1.5 * s for s in USUAL), 20, size=4096) == pytest.approx(np.zeros(STAGES), abs=1e-9)
+    assert excess(past, tuple(1.5 * s for s in USUAL), 20, size=4096) == pytest.approx(
+        np.zeros(STAGES), abs=1e-9
+    )
 
 
 def test_another_size_is_compared_with_the_usual_one_until_it_is_known(past):

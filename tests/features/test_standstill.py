@@ -31,7 +31,15 @@ def endpoints(waiting, chunks):
 
 
 def watched(net, until_ms=None, waiting=2.0, chunks=0.0):
-    families = (Graph(), Transport(), Parts(), RoundFeature(), Groups(), endpoints(waiting, chunks), Standstill())
+    families = (
+        Graph(),
+        Transport(),
+        Parts(),
+        RoundFeature(),
+        Groups(),
+        endpoints(waiting, chunks),
+        Standstill(),
+    )
     return [r["standstill"] for r in play(net, *families, until_ms=until_ms)]
 
 

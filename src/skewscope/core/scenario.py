@@ -57,7 +57,7 @@ class Workload:
     framing: str = "gloo"
     """gloo | opaque (same rhythm, unreadable bytes) | nccl (over sockets, connected before the capture)."""
     pattern: str = "ring"
-    """ring (tensor parallel) | chain (a stage each, micro-batches) | all_to_all (experts, two exchanges a layer)"""
+    """ring (tensor parallel) | chain (a stage each) | all_to_all (experts, two exchanges a layer)"""
     work: tuple[float, ...] = ()
     """Own time of each rank over `own_s` where the split is uneven; empty = all alike."""
     micro_batches: int = 2

@@ -1,4 +1,4 @@
-"""Micro-batches in a chain of stages: which burst of messages in became which burst out, and the time between.
+"""Micro-batches in a chain of stages: which messages in became which messages out, and the time between.
 
 A stage takes micro-batches in the order in which they come. *Own time* of a stage for one: its first byte
 out, less the last byte of the same micro-batch in or the end of the one before out, whichever is later,
@@ -211,7 +211,7 @@ def own_since(ts: int, last: int, clear: int, s: Array, queue: Array, owns: Arra
 def enter(
     event: Array, ways: Array, state: Array, queue: Array, owns: Array, member: int, round_: Array
 ) -> None:
-    """Begin the round of the oldest waiting micro-batch in round_ int64 (R_COLUMNS,); KEY < 0 = unknown one."""
+    """Begin the round of the oldest waiting micro-batch in round_ int64 (R_COLUMNS,), KEY < 0 = unknown."""
     s, ts, before = state[member], event[V_TS], round_[k.KEY]
     row = ways[member, OUTPUT]
     row[COUNT] = row[SHORT] = 0
@@ -249,9 +249,9 @@ def pass_on(
     """Absorb time-ordered events int64 (n, V_COLUMNS).
 
     ways int64 (members, 2, D_COLUMNS), histogram float64 (members, 2, BINS): seconds of silence by length;
-    state int64 (members, M_COLUMNS); queue int64 (members, QUEUE, Q_COLUMNS); owns int64 (members,
-    OWN_ROWS, KEPT); rounds int64 (members, R_COLUMNS): the micro-batch that each is sending. Closed ones go to `done` int64 (m, 1 + R_COLUMNS),
-    first column the member; returns how many.
+    state int64 (members, M_COLUMNS); queue int64 (members, QUEUE, Q_COLUMNS); owns int64 (members, OWN_ROWS,
+    KEPT); rounds int64 (members, R_COLUMNS): the micro-batch that each is sending. Closed ones go to `done`
+    int64 (m, 1 + R_COLUMNS), first column the member; returns how many.
     """
     count = 0
     for i in range(len(events)):

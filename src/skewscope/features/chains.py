@@ -59,7 +59,12 @@ class Chains:
         return self._address, self._ways[: len(self._address), :, c.LAST]
 
     def rounds(
-        self, messages: Table, holes: Table, asked: Array, graph: GraphRows, stages: Mapping[int, Sequence[int]]
+        self,
+        messages: Table,
+        holes: Table,
+        asked: Array,
+        graph: GraphRows,
+        stages: Mapping[int, Sequence[int]],
     ) -> Array:
         """Return closed rounds int64 (n, 1 + R_COLUMNS), first column the address id of the member.
 
@@ -140,7 +145,7 @@ class Chains:
                     self._rounds[row, k.KEY] = -1
 
     def _events(self, messages: Table, graph: GraphRows, rows: Array, after: Array) -> Array:
-        """Return the events of the messages from each stage to the next, at the tap of the one that they tell of."""
+        """Return the events of the messages from each stage to the next, at that one's tap."""
         m = messages.take(is_collective(messages))
         m = m.take((m["framing"] != TAGGED) | (m["collective"] == PLAIN))
         clears = (m["framing"] == NCCL_ROCE) & (m["kind"] == CLEAR_TO_SEND)

@@ -38,7 +38,7 @@ class PartRows(FeatureRows):
     pattern: dict[int, int] = field(default_factory=dict)
     framing: dict[int, int] = field(default_factory=dict)
     stages: dict[int, list[int]] = field(default_factory=dict)
-    """Group id -> members of a chain in its order, once it has looked like one for SETTLED windows."""
+    """Group id -> members of a chain in its order, that looked like one for long enough."""
 
 
 class Parts:
@@ -96,7 +96,7 @@ class Parts:
     def _settled(
         self, pattern: Mapping[int, int], active: set[int], graph: GraphRows
     ) -> dict[int, list[int]]:
-        """Return the stages of the groups that are chains for good; active: groups with data in this window."""
+        """Return the stages of the groups that are chains for good; active: those with data now."""
         found = {}
         for g, shape in pattern.items():
             self._looked[g] = self._looked.get(g, 0) + (g in active) if shape == CHAIN else 0

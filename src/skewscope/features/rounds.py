@@ -51,6 +51,8 @@ class Rounds:
     end: Array
     largest: Array
     data: Array
+    taken: Array
+    """Data bytes in."""
     previous: Array
     frame: Array
     inside_frame: Array
@@ -76,8 +78,8 @@ class Rounds:
             for name, col in (
                 ("key", k.KEY), ("entry", k.FIRST_OUT), ("own", k.OWN), ("own_from", k.OWN_FROM),
                 ("inside", k.INSIDE), ("inside_end", k.INSIDE_END), ("last_in", k.LAST_IN),
-                ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("previous", k.PREVIOUS),
-                ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
+                ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("taken", k.DATA_IN),
+                ("previous", k.PREVIOUS), ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
                 ("asked", k.ASKED), ("cleared", k.CLEARED), ("unready", k.UNREADY), ("matched", k.MATCHED),
             )
         }  # fmt: skip

@@ -1,6 +1,7 @@
-"""Synthetic captures of pipeline stages and of experts over RoCE: NCCL's send and receive, as `roce_ring` has it.
+"""Synthetic captures of pipeline stages and of experts over RoCE: NCCL's send and receive.
 
-A connection is one as in a ring: clears to send from the receiver, WRITEs with immediate data from the sender.
+A connection is one as in `roce_ring`: clears to send from the receiver, WRITEs with immediate data from the
+sender.
 In a chain each stage takes a micro-batch, works, and sends it to the next one; the last one tells the first
 one the tokens, who then begins that micro-batch's next step. In an all-to-all each rank sends to all others,
 and goes on once it has all of theirs.
@@ -19,7 +20,7 @@ TOLD_BYTES = 256
 
 @dataclass(frozen=True)
 class Pattern:
-    """A chain of stages, or experts that exchange all to all; `ring` holds the rest (its channels count as one).
+    """A chain of stages, or experts that exchange all to all; `ring` holds the rest, one channel of it.
 
     For a chain `ring.message_bytes` is a micro-batch and a step is one of each, without a gap; for experts it
     is what all ranks get from one.
@@ -90,7 +91,7 @@ class Expert(Rank):
         """Return the share of the rows that each rank gets in a step."""
         n, pattern = self.world.ring.ranks, self.pattern
         shares = [1 / n] * n
-        if 0 <= pattern.hot and step >= pattern.hot_from:
+        if pattern.hot >= 0 and step >= pattern.hot_from:
             hot = pattern.hot_ratio / n
             shares = [(1 - hot) / (n - 1)] * n
             shares[pattern.hot] = hot
