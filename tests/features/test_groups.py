@@ -5,6 +5,7 @@ import pytest
 
 from skewscope.features.graph import Graph
 from skewscope.features.groups import Groups
+from skewscope.features.parts import Parts
 from skewscope.features.rounds import RoundFeature
 from tests.features.packet_tables import MS, Net, at, cell, play
 from tests.features.team import ADDRESSES, ring
@@ -13,7 +14,7 @@ GROUP = ADDRESSES[0]
 
 
 def paced(net, until_ms=None):
-    return [r["group"] for r in play(net, Graph(), RoundFeature(), Groups(), until_ms=until_ms)]
+    return [r["group"] for r in play(net, Graph(), Parts(), RoundFeature(), Groups(), until_ms=until_ms)]
 
 
 def values(found, name):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skewscope.features.graph import Graph
+from skewscope.features.parts import Parts
 from skewscope.features.rounds import RoundFeature
 from tests.features.packet_tables import MS, at, play
 from tests.features.team import ADDRESSES, TRANSIT_MS, ring
@@ -13,7 +14,7 @@ from tests.features.team import ADDRESSES, TRANSIT_MS, ring
 
 def closed(net, until_ms=None):
     """Return (rows of all closed rounds as dicts, the last RoundRows)."""
-    found = [r["round"] for r in play(net, Graph(), RoundFeature(), until_ms=until_ms)]
+    found = [r["round"] for r in play(net, Graph(), Parts(), RoundFeature(), until_ms=until_ms)]
     names = net.directory.addresses
     rows = []
     for made in found:

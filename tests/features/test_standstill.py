@@ -6,6 +6,7 @@ import pytest
 from skewscope.core.features import FeatureRows
 from skewscope.features.graph import Graph
 from skewscope.features.groups import Groups
+from skewscope.features.parts import Parts
 from skewscope.features.rounds import RoundFeature
 from skewscope.features.standstill import Standstill
 from skewscope.features.transport import Transport
@@ -30,7 +31,15 @@ def endpoints(waiting, chunks):
 
 
 def watched(net, until_ms=None, waiting=2.0, chunks=0.0):
-    families = (Graph(), Transport(), RoundFeature(), Groups(), endpoints(waiting, chunks), Standstill())
+    families = (
+        Graph(),
+        Transport(),
+        Parts(),
+        RoundFeature(),
+        Groups(),
+        endpoints(waiting, chunks),
+        Standstill(),
+    )
     return [r["standstill"] for r in play(net, *families, until_ms=until_ms)]
 
 

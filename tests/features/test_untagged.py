@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skewscope.features.graph import Graph
+from skewscope.features.parts import Parts
 from skewscope.features.rounds import RoundFeature
 from skewscope.features.untagged import UNTAGGED
 from tests.features.nccl_team import ADDRESSES, LASTS_MS, REDUCE_MS, TRANSIT_MS, Team
@@ -14,7 +15,7 @@ HOP = TRANSIT_MS + LASTS_MS + REDUCE_MS
 
 def closed(team):
     """Return the closed rounds as dicts, times in ms, and the last graph."""
-    found = play(team.net, Graph(), RoundFeature())
+    found = play(team.net, Graph(), Parts(), RoundFeature())
     names = team.net.directory.addresses
     rows = []
     for made in found:

@@ -63,3 +63,16 @@ def test_a_rank_that_stops_now_and_then_is_named(tmp_path):
     report, found = told(tmp_path, RING, RingFault("slow_rank", 3, 250.0, start_step=70, share=0.02))
     assert [who for _, who in found] == [3]
     assert {"c38", "c20"} & {report.incidents[0].condition, *report.incidents[0].also}
+
+
+@pytest.mark.parametrize(("seed", "target"), [(1, 1), (2, 3)])
+def test_marks_and_notifications_are_put_down_to_the_link_that_they_are_on(tmp_path, seed, target):
+    ring = replace(RING, seed=seed)
+    report, found = told(tmp_path, ring, RingFault("congestion", target, 0.3, start_step=75))
+    assert found == [("c23", target)]
+    assert report.incidents[0].culprits[0].kind == "link"
+
+
+def test_a_few_marks_from_the_beginning_are_how_senders_share_a_network(tmp_path):
+    _, found = told(tmp_path, RING, RingFault("congestion", 1, 0.01))
+    assert found == []

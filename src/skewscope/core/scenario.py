@@ -25,6 +25,7 @@ FAULTS = (
     "static_batching",  # no request joins before the batch has ended
     "slow_front_end",  # `strength` s more from a request to its first round, and from a round to its tokens
     "reader_stops",  # a rank stops reading a bulk flow: zero windows east-west
+    "hot_expert",  # `strength` x the usual share of rows goes to one rank of an all-to-all
     "token_blind_routing",  # equal arrivals, very unequal lengths: backlog drifts
     "starved_heartbeat",  # a host's heartbeats wait for `strength` s every `period_s`
     "upload",  # a host sends `strength` bit/s to a foreign host
@@ -61,6 +62,12 @@ class Workload:
     """gloo | opaque (same rhythm, unreadable bytes) | nccl (over sockets, connected before the capture)."""
     heartbeat_s: float = 0.0
     """Gap between the heartbeats of each host to a foreign one; 0 = none."""
+    pattern: str = "ring"
+    """ring (tensor parallel) | chain (a stage each) | all_to_all (experts, two exchanges a layer)"""
+    work: tuple[float, ...] = ()
+    """Own time of each rank over `own_s` where the split is uneven; empty = all alike."""
+    micro_batches: int = 2
+    """Batches under way in a chain at a time, each with requests of its own."""
     bulk_bps: float = 0.0
     """Rate of a bulk flow from rank 1 to rank 0 (a KV cache transfer, say); 0 = none."""
 

@@ -22,6 +22,8 @@ MAX_TRACKED_ADDRESSES = 1 << 16
 COLLECTIVE_FRAMINGS = 3
 """Framings of `messages` up to this one are collective traffic: Gloo, NCCL over sockets and over RoCE."""
 TAGGED, NCCL_SOCKET, NCCL_ROCE = 1, 2, 3
+PLAIN = 0
+"""Prefix of Gloo's send and receive from one to one; their tag is the user's, mostly always the same."""
 CLEAR_TO_SEND = 3
 """Kind of a message by which an NCCL receiver lets its sender go."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from skewscope.core.features import Slice
 from skewscope.core.tables import Array, Table
-from skewscope.features.graph import TAGGED, GraphRows
+from skewscope.features.graph import PLAIN, TAGGED, GraphRows
 
 BROADCAST = 6
 """Gloo prefix of a broadcast: it opens a step (the tokens of the step), so it is not the round that
@@ -78,6 +78,7 @@ class HostRounds:
         messages = slice_.tables["messages"]
         data = (messages["kind"] <= DATA_KINDS) & (messages["collective"] != BROADCAST)
         data &= messages["framing"] == TAGGED  # others do not say where a round ends
+        data &= messages["collective"] != PLAIN  # neither do sends that are no collective
         new = _rounds(messages.take(data), graph)
         old = self.recent
         joined = Rounds(

@@ -12,6 +12,11 @@ import numpy as np
 
 from skewscope.core.tables import Array
 
+MAX_HOSTS = 4096
+
+TOLD_NS = 3_000_000_000
+"""How long losses are described after the last one."""
+
 RECENT = 10
 """Slices (1 s) over which losses of a pair are counted together: retransmission timers are 0.2 s."""
 

@@ -1,8 +1,7 @@
 """The access link of each host: whether everything that crosses it suffers, and only that.
 
-A queue, delay, loss or outage at one host's port touches all pairs of that host and no other. Each
-column compares the pairs that touch the host with those that do not, so the culprit end of a slow
-pair is found without knowing the topology.
+A queue, delay, loss or outage at one host's port touches all pairs of that host and no other. Each column
+compares these with all others: the culprit end of a slow pair is found without knowing the topology.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ from skewscope.features import tcp_kernel as t
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
 from skewscope.features.link_state import (
+    MAX_HOSTS,
     RECENT,
+    TOLD_NS,
     Active,
     Episode,
     Gap,
@@ -33,6 +34,7 @@ from skewscope.features.link_state import (
     middle,
     short,
 )
+from skewscope.features.pressure import PRESSURE, Pressure
 from skewscope.features.reference import LEARN, Reference
 from skewscope.features.transport import PairRows
 
@@ -55,11 +57,6 @@ by design (delayed acknowledgements), busy flows are not."""
 
 OUTAGE_INTERVALS = 2.0
 """A link is thought silent after this many of the longest usual round intervals without a crossing."""
-
-TOLD_NS = 3_000_000_000
-"""How long losses are described after the last one."""
-
-MAX_HOSTS = 4096
 
 USED = ("bytes", "segments", "lost", "transit_p90_s", "rtt_s", "rtt_min_s", "rtt_samples")
 """Columns of the pairs that are read one by one."""
@@ -101,6 +98,7 @@ class Links:
                 "1", "share of the cluster's losses of that time that touch the host"
             ),
             "round_s": FeatureColumn("s", "usual time per round of the host's group"),
+            **PRESSURE,
         },
     )
     NEEDS: Sequence[str] = ("host", "pair", "group")
@@ -108,6 +106,7 @@ class Links:
     def __init__(self) -> None:
         self._pairs: dict[tuple[int, int], Pair] = {}
         self._delay = Reference()
+        self._pressure = Pressure()
         self._episodes: dict[int, Episode] = {}
         self._passed: dict[int, int] = {}
         self._sizes: dict[int, dict[int, int]] = {}
@@ -153,6 +152,7 @@ class Links:
             self._delays(rows, i, h, inner, pairs, active, late)
             longest_s = groups.longest_s.get(int(graph.member[h]), float("inf"))
             self._losses(rows, i, h, active, slice_, longest_s)
+        self._pressure.write(rows, hosts, inner, pairs, (slice_.end_ns - slice_.start_ns) / 1e9)
         return rows
 
     def _active(self, end_ns: int) -> Active:

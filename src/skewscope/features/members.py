@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import isfinite
 from statistics import fmean as mean
 from statistics import median
@@ -12,16 +11,19 @@ from typing import cast
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice, nan_rows
-from skewscope.core.jit import njit
 from skewscope.core.tables import Array
 from skewscope.features import tcp_kernel as t
 from skewscope.features.bursts import OPAQUE
+from skewscope.features.chain_kernel import SENT
 from skewscope.features.dispersion import COLUMNS as UNSTEADY
 from skewscope.features.dispersion import Dispersion, among_others
 from skewscope.features.graph import GraphRows
 from skewscope.features.groups import GroupRows
+from skewscope.features.parts import ALL_TO_ALL, PartRows
+from skewscope.features.peers import beyond_peers, by_clears, taken_shares
 from skewscope.features.reference import RELEARN, Reference
 from skewscope.features.rounds import Held, RoundRows, Rounds
+from skewscope.features.stage_past import StagePast
 from skewscope.features.transport import PairRows
 
 LATE_SHARE = 0.12
@@ -99,15 +101,19 @@ class Members:
             "peers_own_s": FeatureColumn("s", "median own time of the other members in the same rounds"),
             "inside_s": FeatureColumn("s", "largest time inside a round"),
             "wait_s": FeatureColumn("s", "mean time from its entry to the last member's entry"),
+            "received_ratio": FeatureColumn(
+                "1", "all to all: most bytes that it received in a round over the mean of all members"
+            ),
             "masked": FeatureColumn("1", "rounds left out because its data was under way again"),
         },
     )
-    NEEDS: Sequence[str] = ("host", "pair", "round", "group", "endpoint")
+    NEEDS: Sequence[str] = ("host", "pair", "part", "round", "group", "endpoint")
 
     def __init__(self) -> None:
         self._usual = Reference()
         self._own = Reference()
         self._past = Reference()
+        self._stages = StagePast()
         self._dispersion = Dispersion()
         self._tail = Reference()
         self._skipped: dict[tuple[int, int], int] = {}
@@ -136,6 +142,8 @@ class Members:
             of: dict[int, list[int]] = {}
             for row, m in enumerate(rounds.member.tolist()):
                 of.setdefault(m, []).append(row)
+            patterns = cast(PartRows, others["part"]).pattern
+            share = taken_shares(rounds)
             held = Held.of(rounds, excess, busy, peers_own, wait, masked)
             for i, m in enumerate(members):
                 mine = of.get(m)
@@ -144,6 +152,8 @@ class Members:
                     columns["masked"][i] = sum(held.masked[row] for row in mine)
                     self._judge(rows, i, m, groups, int(graph.member[m]), rounds, known, held)
                     self._describe(rows, i, m, mine, held)
+                    if patterns.get(int(graph.member[m])) == ALL_TO_ALL:
+                        columns["received_ratio"][i] = share[mine].max()
                     if known:
                         columns["busy_s"][i] = mean([held.busy[row] for row in known])
                         apart = [held.busy[row] - held.excess[row] for row in known]
@@ -231,15 +241,13 @@ class Members:
         busy = own + inside
         excess, peers_own, wait = nan_rows(n), nan_rows(n), nan_rows(n)
         alone = np.zeros(n, dtype=np.bool_)
-        beyond_peers(r.start, r.entry, busy, excess, wait, alone)
-        after = np.append(r.start[1:], n)
-        for row in np.flatnonzero(alone).tolist():
+        beyond_peers(r.start, r.entry, own, busy, excess, peers_own, wait, alone)
+        chained = r.key >> 32 == SENT
+        for row in np.flatnonzero(alone & ~chained).tolist():
             excess[row] = self._against_past(r, row, float(busy[row]))
-            lo, hi = r.start[r.start <= row][-1], after[after > row][0]
-            peers = np.append(own[lo:row], own[row + 1 : hi])
-            peers = peers[np.isfinite(peers)]
-            peers_own[row] = np.median(peers) if len(peers) else np.nan
-        _by_clears(r, excess)
+        if chained.any():
+            self._stages.excess(r, busy, chained, excess)
+        by_clears(r, excess)
         return excess, busy, peers_own, wait, masked
 
     def _against_past(self, r: Rounds, row: int, busy: float) -> float:
@@ -333,53 +341,6 @@ class Members:
         waits = [value for row in mine if isfinite(value := held.wait[row])]
         if waits:
             c["wait_s"][i] = mean(waits)
-
-
-@njit
-def beyond_peers(start: Array, entry: Array, busy: Array, excess: Array, wait: Array, alone: Array) -> None:
-    """Write, per row of each round, the excess over the median of the others, and the wait (s).
-
-    start int64 (rounds,): first row of each; entry int64 (n,) in ns, the rest of shape (n,). Rows that
-    are known and have no peer that is are marked in `alone`.
-    """
-    for number in range(len(start)):
-        lo = start[number]
-        hi = start[number + 1] if number + 1 < len(start) else len(busy)
-        last = entry[lo:hi].max()
-        rest = np.empty(hi - lo)
-        for j in range(lo, hi):
-            wait[j] = (last - entry[j]) / 1e9
-            count = 0
-            for i in range(lo, hi):
-                if i != j and np.isfinite(busy[i]):
-                    k = count
-                    while k > 0 and rest[k - 1] > busy[i]:
-                        rest[k] = rest[k - 1]
-                        k -= 1
-                    rest[k] = busy[i]
-                    count += 1
-            if count > 0:
-                excess[j] = busy[j] - 0.5 * (rest[(count - 1) // 2] + rest[count // 2])
-            elif np.isfinite(busy[j]):
-                alone[j] = True
-
-
-def _by_clears(r: Rounds, excess: Array) -> None:
-    """Correct the excess (s) in place where clears to send tell a late sender from a late receiver.
-
-    Who waited for a clear to send is charged with no more than the time since. Who let its sender wait
-    is charged with that, less the median of the other members in the same round.
-    """
-    told = np.isfinite(excess) & (r.cleared >= 0)
-    if not told.any():
-        return
-    excess[told] = np.minimum(excess[told], r.cleared[told] / 1e9)
-    unready = r.unready / 1e9
-    for lo, hi in pairwise(np.append(r.start, len(r.group))):
-        for j in np.flatnonzero(told[lo:hi]):
-            rest = np.delete(unready[lo:hi], j)
-            if len(rest):
-                excess[lo + j] = max(excess[lo + j], unready[lo + j] - float(np.median(rest)))
 
 
 def _began(r: Rounds, row: int) -> int:

@@ -24,6 +24,9 @@ of a step and other small talk do not."""
 DATA_KINDS = 1
 """Kinds up to this one carry data; the others announce readiness."""
 
+SETTLED = 3
+"""Windows with data in a row: in its first window a ring may lack an edge."""
+
 WAITING = 4096
 """Messages remembered between a stage's input and its output."""
 
@@ -34,6 +37,8 @@ class PartRows(FeatureRows):
 
     pattern: dict[int, int] = field(default_factory=dict)
     framing: dict[int, int] = field(default_factory=dict)
+    stages: dict[int, list[int]] = field(default_factory=dict)
+    """Group id -> members of a chain in its order, that looked like one for long enough."""
 
 
 class Parts:
@@ -60,6 +65,7 @@ class Parts:
         self._framing: dict[int, int] = {}
         self._waiting: dict[int, deque[int]] = {}
         self._last_out: dict[int, int] = {}
+        self._looked: dict[int, int] = {}
         self._shapes: dict[int, tuple[set[tuple[int, int]], list[int], int]] = {}
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> PartRows:
@@ -83,8 +89,20 @@ class Parts:
             if pattern[g] == CHAIN:
                 for m, own in self._stages(data, graph, team).items():
                     columns["stage_s"][at[m]] = np.median(own) / 1e9
+        stages = self._settled(pattern, {int(g) for g in np.unique(graph.member[data["src"]])}, graph)
         keys = [slice_.directory.addresses[m] for m in members]
-        return PartRows("part", keys, columns, pattern=pattern, framing=dict(self._framing))
+        return PartRows("part", keys, columns, pattern=pattern, framing=dict(self._framing), stages=stages)
+
+    def _settled(
+        self, pattern: Mapping[int, int], active: set[int], graph: GraphRows
+    ) -> dict[int, list[int]]:
+        """Return the stages of the groups that are chains for good; active: those with data now."""
+        found = {}
+        for g, shape in pattern.items():
+            self._looked[g] = self._looked.get(g, 0) + (g in active) if shape == CHAIN else 0
+            if self._looked[g] >= SETTLED:
+                found[g] = _in_order(self._shapes[g][0], graph.groups[g])
+        return found
 
     def _learn(self, data: Table, graph: GraphRows) -> None:
         """Add up bytes per edge, as one end's vantage shows them."""
@@ -175,6 +193,15 @@ def _pattern(heavy: set[tuple[int, int]], members: Sequence[int]) -> int:
         one_way = len(heavy) == n - 1 and max(len(v) for v in (*out.values(), *into.values())) == 1
         return CHAIN if one_way else TREE
     return UNKNOWN
+
+
+def _in_order(heavy: set[tuple[int, int]], members: Sequence[int]) -> list[int]:
+    """Return the members of a chain from the first stage to the last."""
+    after = dict(heavy)
+    order = [m for m in members if m not in after.values()][:1]
+    while order[-1] in after:
+        order.append(after[order[-1]])
+    return order
 
 
 def _reached(links: set[tuple[int, int]], members: Sequence[int]) -> bool:

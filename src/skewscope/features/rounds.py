@@ -12,7 +12,10 @@ from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Sli
 from skewscope.core.tables import Array, Table
 from skewscope.features import round_kernel as k
 from skewscope.features.bursts import OPAQUE, Bursts
-from skewscope.features.graph import TAGGED, GraphRows, grow, is_collective
+from skewscope.features.chain_kernel import INPUT, OUTPUT
+from skewscope.features.chains import DATA_KINDS, Chains
+from skewscope.features.graph import PLAIN, TAGGED, GraphRows, grow, is_collective
+from skewscope.features.parts import PartRows
 from skewscope.features.untagged import UNTAGGED, Untagged
 
 WAIT_NS = 1_000_000_000
@@ -22,6 +25,9 @@ FULL_BYTES = 1_000
 """Payload from which on a segment counts as part of a bulk transfer: nearly a full Ethernet frame."""
 
 MAX_MEMBERS = 1 << 14
+
+OTHER, ASKED = -1, -2
+"""Keys of events that are no message of a round: other data from the group, a request."""
 
 ROCE_PORT = 4791
 """UDP port of RoCE: acknowledgements of the adapters, no word from a process."""
@@ -45,6 +51,8 @@ class Rounds:
     end: Array
     largest: Array
     data: Array
+    taken: Array
+    """Data bytes in."""
     previous: Array
     frame: Array
     inside_frame: Array
@@ -53,6 +61,8 @@ class Rounds:
     """What the member alone can be charged with, -1 = no clears to send tell."""
     unready: Array
     """How long it let its sender wait for clears to send."""
+    matched: Array
+    """Chains: how often input and output were matched anew; own times from before that may be wrong."""
     root: Array
     start: Array
 
@@ -68,9 +78,9 @@ class Rounds:
             for name, col in (
                 ("key", k.KEY), ("entry", k.FIRST_OUT), ("own", k.OWN), ("own_from", k.OWN_FROM),
                 ("inside", k.INSIDE), ("inside_end", k.INSIDE_END), ("last_in", k.LAST_IN),
-                ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("previous", k.PREVIOUS),
-                ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
-                ("asked", k.ASKED), ("cleared", k.CLEARED), ("unready", k.UNREADY),
+                ("end", k.LAST_EVENT), ("largest", k.LARGEST), ("data", k.DATA_OUT), ("taken", k.DATA_IN),
+                ("previous", k.PREVIOUS), ("frame", k.FRAME), ("inside_frame", k.INSIDE_FRAME),
+                ("asked", k.ASKED), ("cleared", k.CLEARED), ("unready", k.UNREADY), ("matched", k.MATCHED),
             )
         }  # fmt: skip
         untagged = at["key"] >> 32 == UNTAGGED
@@ -128,9 +138,10 @@ class RoundFeature:
             "bytes": FeatureColumn("bytes", "data bytes that its members sent in them"),
         },
     )
-    NEEDS: Sequence[str] = ("host",)
+    NEEDS: Sequence[str] = ("host", "part")
 
     def __init__(self) -> None:
+        self._chains = Chains()
         self._bursts = Bursts()
         self._untagged = Untagged()
         self._full_lanes = np.zeros(0, dtype=np.int64)
@@ -143,11 +154,13 @@ class RoundFeature:
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> RoundRows:
         """Absorb one slice."""
         graph = cast(GraphRows, others["host"])
+        stages = cast(PartRows, others["part"]).stages
         self._learn(slice_, graph)
-        events = self._events(slice_, graph)
+        events = self._events(slice_, graph, stages)
         done = np.zeros((len(events) + 1, 1 + k.R_COLUMNS), dtype=np.int64)
         count = k.absorb(events, self._rounds, self._members, done)
-        rounds = self._join(slice_, graph, done[:count])
+        passed = self._pass_on(slice_, graph, stages, events[events[:, k.V_KEY] == ASKED])
+        rounds = self._join(slice_, graph, np.concatenate([done[:count], passed]), stages)
         groups, which = np.unique(rounds.group, return_inverse=True)
         names = slice_.directory.addresses
         columns = {
@@ -180,16 +193,37 @@ class RoundFeature:
             self._members = grow(self._members, len(self._address), 0)
             self._members[old:, k.M_CURRENT] = -1
 
-    def _events(self, slice_: Slice, graph: GraphRows) -> Array:
-        """Return the event rows of both ends of each message, at each end's vantage."""
+    def _pass_on(
+        self, slice_: Slice, graph: GraphRows, stages: Mapping[int, Sequence[int]], asked: Array
+    ) -> Array:
+        """Return the rounds that chains closed, and note how far their members are."""
+        address = np.array(self._address, dtype=np.int64)
+        when = np.stack([asked[:, k.V_TS], address[asked[:, k.V_MEMBER]]], axis=1)
+        messages, holes = slice_.tables["messages"], slice_.tables["holes"]
+        passed = self._chains.rounds(messages, holes, when, graph, stages)
+        passed[:, 0] = self._index[passed[:, 0]] - 1
+        members, last = self._chains.last()
+        rows = self._index[members] - 1
+        for column, way in ((k.M_LAST_IN, INPUT), (k.M_LAST_OUT, OUTPUT)):
+            np.maximum.at(self._members[:, column], rows, last[:, way])
+        return passed
+
+    def _events(self, slice_: Slice, graph: GraphRows, stages: Mapping[int, Sequence[int]]) -> Array:
+        """Return the event rows of both ends of each message, at each end's vantage; not those of chains."""
         whole = slice_.tables["messages"]
+        if stages:
+            whole = whole.take(~np.isin(graph.member[whole["src"]], list(stages)))
         m = whole.take(whole["framing"] == TAGGED)
         flow, way = m["flow"].astype(np.int64), m["way"].astype(np.int64)
         key = (m["collective"].astype(np.int64) << 32) | m["tag"]
         frame = m["frame"].astype(np.int64) | (m["tap"].astype(np.int64) << 48)
+        # Sends from one to one belong to no collective: their receiver may have had to wait for them.
+        plain = m["collective"] == PLAIN
+        key = np.where(plain, OTHER, key)
         parts = []
         for out, side, end in ((1, "src", way), (0, "dst", 1 - way)):
             seen = graph.vantage[flow, end] == m["tap"]
+            seen &= ~plain | ((out == 0) & (m["kind"] <= DATA_KINDS))
             parts.append(_event_rows(m["ts_ns"], self._index[m[side]], out, key, m["nbytes"], frame, seen))
         parts.append(self._untagged.events(whole, slice_.tables["holes"], graph, self._index))
         p = slice_.tables["packets"]
@@ -210,7 +244,7 @@ class RoundFeature:
         )
         seen &= (graph.vantage[flow, 1 - way] == p["tap"]) & (self._index[p["dst"]] > 0)
         seen &= ~(inner & self._bulky(flow * 2 + way, p["payload_bytes"] >= FULL_BYTES))
-        kind = np.where(inner, -1, -2).astype(np.int64)
+        kind = np.where(inner, OTHER, ASKED).astype(np.int64)
         parts.append(_event_rows(p["ts_ns"], self._index[p["dst"]], 0, kind, p["payload_bytes"], kind, seen))
         rows = np.concatenate(parts)
         return rows[np.argsort(rows[:, k.V_TS], kind="stable")]
@@ -237,7 +271,9 @@ class RoundFeature:
             )
         return parts
 
-    def _join(self, slice_: Slice, graph: GraphRows, done: Array) -> Rounds:
+    def _join(
+        self, slice_: Slice, graph: GraphRows, done: Array, stages: Mapping[int, Sequence[int]]
+    ) -> Rounds:
         waiting = np.concatenate([self._waiting, done])
         # Rounds that a member never entered (it only listened) or that began before the capture.
         waiting = waiting[waiting[:, 1 + k.FIRST_OUT] > 0]
@@ -256,7 +292,7 @@ class RoundFeature:
         fresh[1:] = (group[1:] != group[:-1]) | (key[1:] != key[:-1])
         number = np.cumsum(fresh) - 1
         size = np.bincount(number)
-        full = np.array([_reporters(graph, int(g)) for g in group[fresh]])
+        full = np.array([self._reporters(graph, int(g), stages) for g in group[fresh]])
         newest = np.zeros(len(size), dtype=np.int64)
         np.maximum.at(newest, number, waiting[:, 1 + k.LAST_EVENT])
         ready = (size >= full) | (newest < slice_.end_ns - WAIT_NS) | slice_.last
@@ -272,12 +308,11 @@ class RoundFeature:
         by_time = np.lexsort((rows[:, 3 + k.FIRST_OUT], key[out], first[number][out], group[out]))
         return Rounds.of(rows[by_time])
 
-
-def _reporters(graph: GraphRows, group: int) -> int:
-    """Return how many members of a group report rounds: those with a tap, all where none has one."""
-    members = graph.groups.get(group, [])
-    told = sum(1 for m in members if graph.judged_at[m] >= 0)
-    return told or len(members)
+    def _reporters(self, graph: GraphRows, group: int, stages: Mapping[int, Sequence[int]]) -> int:
+        """Return how many members of a group report rounds: those with a tap, all where none has one."""
+        members = graph.groups.get(group, [])
+        told = [m for m in members if graph.judged_at[m] >= 0] or members
+        return self._chains.senders(told) if group in stages else len(told)
 
 
 def _event_rows(

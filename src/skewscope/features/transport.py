@@ -14,6 +14,7 @@ from skewscope.features import tcp_fate as fate
 from skewscope.features import tcp_kernel as k
 from skewscope.features.graph import GraphRows, grow
 from skewscope.features.roce_fate import E_NOT_READY, RoceFate
+from skewscope.features.roce_transit import congested, crossings
 from skewscope.features.tcp_lanes import Lanes
 
 
@@ -63,6 +64,7 @@ class Transport:
             "fins": FeatureColumn("1", "connections that a ended"),
             "rsts": FeatureColumn("1", "connections that a reset"),
             "ce_marks": FeatureColumn("1", "packets marked congestion experienced"),
+            "notified": FeatureColumn("1", "RoCE congestion notifications about its packets"),
             "collective_bytes": FeatureColumn("bytes", "payload on flows that carry collectives"),
             "inner": FeatureColumn("1", "1 where both are hosts of the cluster, 0 where one is a client"),
             "not_ready": FeatureColumn("1", "RoCE packets that b refused for want of a buffer (RNR NAK)"),
@@ -89,7 +91,11 @@ class Transport:
         rtt, transit, events = self._scan(slice_, cols, graph)
         sent, more, crossed = self._roce.update(slice_.tables.get("roce"), graph)
         events = np.concatenate([events, more])
-        rows = self._rows(slice_, touched, graph, rtt, transit, events, sent)
+        roce = slice_.tables.get("roce")
+        crossed_ns = np.concatenate([transit, crossings(roce, graph)])
+        rows = self._rows(
+            slice_, touched, graph, rtt, transit, crossed_ns, events, sent, congested(roce, graph)
+        )
         rows.passed = np.concatenate([rows.passed, crossed])
         return rows
 
@@ -124,10 +130,10 @@ class Transport:
         return rtt[: counts[0]], transit[: counts[1]], events[: counts[2]]
 
     def _rows(
-        self, slice_: Slice, touched: Array, graph: GraphRows, rtt: Array, transit: Array, events: Array,
-        sent: Array,
+        self, slice_: Slice, touched: Array, graph: GraphRows, rtt: Array, transit: Array, crossed_ns: Array,
+        events: Array, sent: Array, congestion: tuple[Array, Array],
     ) -> PairRows:  # fmt: skip
-        lanes = np.unique(np.concatenate([touched, events[:, 1], self._zero_lanes]))
+        lanes = np.unique(np.concatenate([touched, events[:, 1], self._zero_lanes, *congestion]))
         ends = graph.ends[lanes // 2]
         every = np.arange(len(lanes))
         source, target = ends[every, lanes % 2], ends[every, 1 - lanes % 2]
@@ -136,12 +142,15 @@ class Transport:
         columns = self._sums(index, graph)
         requests = index.of(index.known(sent[:, None])[:, 0])
         columns["segments"] += np.bincount(requests, minlength=index.count)
+        marked, told = (index.of(index.known(lanes_[:, None])[:, 0]) for lanes_ in congestion)
+        columns["ce_marks"] += np.bincount(marked, minlength=index.count)
+        columns["notified"] = np.bincount(told, minlength=index.count).astype(np.float64)
         onset: dict[str, Array] = {}
         frames: dict[str, Array] = {}
         trips = index.known(rtt)
         prompt = trips[:, 4] & 1 == 0
         index.median(columns, onset, frames, "rtt", trips[prompt])
-        index.median(columns, onset, frames, "transit", index.known(transit))
+        index.median(columns, onset, frames, "transit", index.known(crossed_ns))
         columns["rtt_min_s"] = index.least(trips)
         samples = np.bincount(index.of(trips[prompt, 0]), minlength=index.count)
         columns["rtt_samples"] = samples.astype(np.float64)

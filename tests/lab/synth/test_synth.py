@@ -14,6 +14,7 @@ from skewscope.lab.synth import capture, write
 
 BASE = Scenario("base", "healthy", duration_s=1.2, seed=21, workload=Workload(own_s=0.01, answer_tokens=20))
 PAIRS = replace(BASE, workload=Workload(ranks=2, replicas=2, own_s=0.01, clients=8, answer_tokens=8))
+EXPERTS = replace(BASE, workload=replace(BASE.workload, pattern="all_to_all"))
 BULK = replace(BASE, workload=replace(BASE.workload, bulk_bps=4e6))
 Packet = collections.namedtuple("Packet", "ts src dst sport dport seq ack flags window size data wire proto")
 
@@ -142,12 +143,12 @@ def test_opaque_framing_keeps_the_rhythm_and_hides_the_preambles(healthy):
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_runs_and_changes_the_traffic_only_from_its_start(kind, healthy):
-    base = PAIRS if "routing" in kind else BULK if kind == "reader_stops" else BASE
+    base = PAIRS if "routing" in kind else {"reader_stops": BULK, "hot_expert": EXPERTS}.get(kind, BASE)
     strength = {
         "straggler": 2.0, "pause": 0.2, "host_busy": 0.8, "loss": 0.05, "delay": 0.003, "jitter": 0.003,
         "reorder": 0.002, "rate_limit": 3e6, "cross_traffic": 1e7, "mtu": 500.0, "slow_reader": 0.4,
         "long_prompts": 20.0, "overload": 4.0, "uneven_routing": 10.0, "egress_jitter": 1.0,
-        "slow_front_end": 0.01, "token_blind_routing": 6.0,
+        "slow_front_end": 0.01, "token_blind_routing": 6.0, "hot_expert": 2.5,
     }.get(kind, 1.0)  # fmt: skip
     if kind == "slow_reader":
         base = replace(base, workload=replace(base.workload, answer_tokens=200))

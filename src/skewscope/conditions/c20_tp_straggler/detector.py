@@ -136,4 +136,5 @@ class Detector:
             "own_s": window["own_s"],
             "own_s_ref": window["peers_own_s"],
             "wait_s": window["wait_s"],
+            "received_ratio": window["received_ratio"],
         }

@@ -8,7 +8,7 @@ after it received it: a late rank holds up all the others, and so does one that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from skewscope.core.tables import Array
@@ -18,7 +18,7 @@ from skewscope.lab.synth.tcp import Endpoint
 from skewscope.wire.build import gloo_preamble
 
 DATA, SEND_READY, RECV_READY = 1, 2, 3
-ALL_REDUCE, BROADCAST = 4, 6
+PLAIN, ALL_REDUCE, BROADCAST, ALL_TO_ALL = 0, 4, 6, 8
 MAX_SEGMENT_BYTES = 1 << 20
 REDUCE_NS = 12_000
 """Time to wake up and add one piece."""
@@ -107,6 +107,31 @@ class Member:
                         yield None
             bit <<= 1
         while self._sent < sends:
+            yield None
+
+    def all_to_all(self, tag: int, sizes: Sequence[int]) -> Iterator[int | None]:
+        """Exchange with all ranks; sizes: what each of them gets (gloo/alltoallv.cc)."""
+        self._received = self._sent = 0
+        peers = [(self.rank + i) % self.size for i in range(1, self.size)]
+        for peer in peers:
+            self._receive(peer, ALL_TO_ALL, tag, sizes[self.rank])
+        for peer in peers:
+            self._send(peer, ALL_TO_ALL, tag, sizes[peer])
+        while self._received < len(peers) or self._sent < len(peers):
+            yield None
+
+    def send(self, peer: int, nbytes: int) -> Iterator[int | None]:
+        """Send to one rank; such messages carry tag 0, whatever their number."""
+        self._sent = 0
+        self._send(peer, PLAIN, 0, nbytes)
+        while self._sent < 1:
+            yield None
+
+    def receive(self, peer: int, nbytes: int) -> Iterator[int | None]:
+        """Receive from one rank."""
+        self._received = 0
+        self._receive(peer, PLAIN, 0, nbytes)
+        while self._received < 1:
             yield None
 
     def _send(self, peer: int, prefix: int, tag: int, nbytes: int) -> None:

@@ -51,7 +51,7 @@ class RingMember:
     def all_reduce(self, tag: int, nbytes: int) -> Iterator[int | None]:
         """Run one ring all-reduce of `nbytes`; the tag is on no wire."""
         piece = max(8, -(-nbytes // self.size))
-        for part in _parts(piece):
+        for part in parts(piece):
             self._send(part)
             for turn in range(2 * (self.size - 1)):
                 yield from self._take()
@@ -61,7 +61,7 @@ class RingMember:
 
     def broadcast(self, tag: int, nbytes: int) -> Iterator[int | None]:
         """Take part in one broadcast of `nbytes` from rank 0 around the ring."""
-        for part in _parts(nbytes):
+        for part in parts(nbytes):
             if self.rank:
                 yield from self._take()
                 yield int(REDUCE_NS * (1 + 0.2 * abs(self._noise.next())))
@@ -97,7 +97,7 @@ class RingMember:
         self.process.close(endpoint)
 
 
-def _parts(nbytes: int) -> list[int]:
+def parts(nbytes: int) -> list[int]:
     """Return the sizes of the messages that carry `nbytes`."""
     whole, rest = divmod(nbytes, MAX_PIECE_BYTES)
     return [MAX_PIECE_BYTES] * whole + [rest] * (rest > 0)

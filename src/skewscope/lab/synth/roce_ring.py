@@ -92,14 +92,14 @@ class Ring:
     faults: tuple[RingFault, ...] = ()
 
 
-class _Connection:
+class Connection:
     """A channel from one rank to the next: counts of grants and of messages, whatever carries them."""
 
     def __init__(self, ring: Ring, pairs: list[tuple[QueuePair, QueuePair]], loop: Loop, rkey: int) -> None:
         self._ring, self._pairs, self._loop, self._rkey = ring, pairs, loop, rkey
         self._granted = self._ready = self._sent = self._posted = 0
         self._nbytes = 0
-        self.receiver: _Rank | None = None
+        self.receiver: Rank | None = None
         self.channel = 0
         for near, far in pairs:
             near.on_message = lambda message: self._grant_arrived()
@@ -147,13 +147,13 @@ class _Connection:
             self.receiver.received(self.channel)
 
 
-class _Rank:
+class Rank:
     """One rank: its own time before each collective, and its part in the ring."""
 
-    def __init__(self, world: _World, index: int) -> None:
+    def __init__(self, world: World, index: int) -> None:
         self.world, self.index, ring = world, index, world.ring
-        self.sends: list[_Connection] = []
-        self.takes: list[_Connection] = []
+        self.sends: list[Connection] = []
+        self.takes: list[Connection] = []
         self._own = Noise(ring.seed, f"own {index}", normal=True)
         self._chance = Noise(ring.seed, f"chance {index}")
         self._work = Noise(ring.seed, f"work {index}", normal=True)
@@ -169,17 +169,23 @@ class _Rank:
         if self._done == ring.steps * ring.collectives:
             return
         step, place = divmod(self._done, ring.collectives)
-        world.reached(step)
-        own_ns = ring.own_s * 1e9 * max(0.2, 1 + ring.own_spread * self._own.next())
+        own_ns = self.own_ns(step, 1.0)
         if place == 0 and step:
             own_ns += ring.gap_s * 1e9 * max(0.5, 1 + 0.02 * self._own.next())
+        world.loop.at(world.loop.now + int(own_ns), self._begin)
+
+    def own_ns(self, step: int, work: float) -> float:
+        """Return the own time for `work` x the usual in a step, and draw how late this rank grants."""
+        ring, world = self.world.ring, self.world
+        world.reached(step)
+        own_ns = ring.own_s * 1e9 * work * max(0.2, 1 + ring.own_spread * self._own.next())
         chance = self._chance.next()
         for fault in world.active("slow_rank", step, self.index):
             if chance < fault.share:
-                own_ns += ring.own_s * 1e9 * (fault.strength - 1)
+                own_ns += ring.own_s * 1e9 * work * (fault.strength - 1)
         late = [f.strength for f in world.active("slow_receiver", step, self.index) if chance < f.share]
         self._late_ns = int(max(late, default=0.0) * 1e9)
-        world.loop.at(world.loop.now + int(own_ns), self._begin)
+        return own_ns
 
     def _begin(self) -> None:
         self.world.begun.setdefault(self._done, []).append((self.index, self.world.loop.now))
@@ -210,7 +216,7 @@ class _Rank:
             loop.at(loop.now + work_ns, self.next)
 
 
-class _World:
+class World:
     """All ranks, their adapters and connections."""
 
     def __init__(self, ring: Ring) -> None:
@@ -232,10 +238,16 @@ class _World:
         hosts = -(-ring.ranks // ring.per_host)
         self.records: list[list[tuple[int, bytes, int]]] = [[] for _ in range(hosts)]
         self.nics = [self._nic(i) for i in range(ring.ranks)]
-        self.ranks = [_Rank(self, i) for i in range(ring.ranks)]
+        self.ranks: list[Rank] = self.wire()
+
+    def wire(self) -> list[Rank]:
+        """Make the ranks and connect them: a ring for each channel."""
+        ring = self.ring
+        ranks = [Rank(self, i) for i in range(ring.ranks)]
         for i in range(ring.ranks):
             for channel in range(ring.channels):
-                self._connect(i, (i + 1) % ring.ranks, channel)
+                self.connect(ranks[i], ranks[(i + 1) % ring.ranks], channel)
+        return ranks
 
     def _nic(self, index: int) -> Nic:
         ring = self.ring
@@ -256,18 +268,19 @@ class _World:
             luck,
         )
 
-    def _connect(self, a: int, b: int, channel: int) -> None:
-        ring = self.ring
+    def connect(self, sender: Rank, receiver: Rank, channel: int) -> None:
+        """Open a connection from a rank to another."""
+        ring, a, b = self.ring, sender.index, receiver.index
         pairs = []
         if a // ring.per_host != b // ring.per_host:
             for _ in range(ring.qps):
                 ends = [self._pair(a, b), self._pair(b, a)]
                 connect(*ends)
                 pairs.append((ends[0], ends[1]))
-        link = _Connection(ring, pairs, self.loop, int(self._draw.integers(1, 1 << 24)) << 8)
-        link.receiver, link.channel = self.ranks[b], channel
-        self.ranks[a].sends.append(link)
-        self.ranks[b].takes.append(link)
+        link = Connection(ring, pairs, self.loop, int(self._draw.integers(1, 1 << 24)) << 8)
+        link.receiver, link.channel = receiver, channel
+        sender.sends.append(link)
+        receiver.takes.append(link)
 
     def _pair(self, near: int, far: int) -> QueuePair:
         one, two = self.nics[near], self.nics[far]
@@ -316,9 +329,9 @@ Truth = dict[str, Any]
 
 def capture(ring: Ring) -> tuple[dict[str, bytes], Truth]:
     """Run a ring; returns (capture file per host name, truth). Same values, same bytes."""
-    world = _World(ring)
+    world = World(ring)
     files = world.run()
-    return files, _truth(world)
+    return files, truth_of(world)
 
 
 def write(ring: Ring, folder: Path) -> Truth:
@@ -334,7 +347,7 @@ def _text(address: bytes) -> str:
     return str(ipaddress.ip_address(address))
 
 
-def _truth(world: _World) -> Truth:
+def truth_of(world: World) -> Truth:
     """Say who is who, when each rank began each collective, and what was wrong where and when.
 
     By rank: `ranks` (addresses), `hosts` (n of the tap "hn"), `lost` (frames to it); `begun_ns`: a row per

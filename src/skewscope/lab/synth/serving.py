@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from skewscope.core.scenario import Workload
 from skewscope.lab.synth.gloo import Member
 from skewscope.lab.synth.nccl import RingMember
+from skewscope.lab.synth.nccl_mesh import MeshMember
 from skewscope.lab.synth.noise import Noise, rng
 from skewscope.lab.synth.process import Process, seconds
 from skewscope.lab.synth.schedule import Schedule, active
@@ -24,6 +25,8 @@ OUTLIER_SHARE = 0.004
 ORDER_SPREAD = 0.015
 """A fixed order of entry is normal: ranks differ by this share of the own time."""
 MAX_STALE_STEPS = 64
+TOLD_BYTES = 160
+"""What the last stage of a chain tells the first one."""
 
 
 @dataclass
@@ -83,9 +86,10 @@ class Rank:
     """One rank's own time."""
 
     def __init__(
-        self, workload: Workload, schedule: Schedule, process: Process, seed: int, place: float
+        self, workload: Workload, schedule: Schedule, process: Process, seed: int, place: float, index: int
     ) -> None:
-        self._own_ns = seconds(workload.own_s)
+        work = workload.work[index] if workload.work else 1.0
+        self._own_ns = int(seconds(workload.own_s) * work)
         self._spread = workload.own_spread
         self._place = place
         self._process = process
@@ -114,7 +118,7 @@ class Replica:
         self,
         workload: Workload,
         schedule: Schedule,
-        members: Sequence[Member | RingMember],
+        members: Sequence[Member | RingMember | MeshMember],
         seed: int,
         name: str,
     ) -> None:
@@ -127,7 +131,11 @@ class Replica:
         self._slow = schedule.of("slow_front_end", first) + schedule.of("slow_front_end", -1)
         self._held = schedule.of("egress_jitter", first) + schedule.of("egress_jitter", -1)
         static = schedule.of("static_batching", first) + schedule.of("static_batching", -1)
-        self._batcher = Batcher(workload.slots, lambda: active(static, self._loop.now) is not None)
+        under_way = workload.micro_batches if workload.pattern == "chain" else 1
+        self._batchers = [
+            Batcher(-(-workload.slots // under_way), lambda: active(static, self._loop.now) is not None)
+            for _ in range(under_way)
+        ]
         self._luck = Noise(seed, f"front {name}")
         usual = max(1, min(workload.clients, workload.slots * workload.replicas) // workload.replicas)
         self._token_bytes = max(4, workload.message_bytes // usual)
@@ -135,15 +143,19 @@ class Replica:
         self._tag = int(draw.integers(16, 4096))
         order = draw.permutation(len(members)) / max(1, len(members) - 1) - 0.5
         self._ranks = [
-            Rank(workload, schedule, m.process, seed, ORDER_SPREAD * float(order[i]))
+            Rank(workload, schedule, m.process, seed, ORDER_SPREAD * float(order[i]), i)
             for i, m in enumerate(members)
         ]
         self._step_ns = seconds(workload.own_s) * 2 * workload.layers
+        self._hot = schedule.of("hot_expert")
 
     def start(self) -> None:
         """Start all ranks."""
         for rank, member in enumerate(self.members):
-            member.process.start(self._lead() if rank == 0 else self._follow(rank))
+            if self._workload.pattern == "chain":
+                member.process.start(self._stage(rank) if rank else self._pipe())
+            else:
+                member.process.start(self._follow(rank) if rank else self._lead())
 
     def submit(self, request: Request) -> None:
         """Hand a request to the engine (through the front end, which a fault slows)."""
@@ -154,13 +166,13 @@ class Replica:
             self._enqueue(request)
 
     def _enqueue(self, request: Request) -> None:
-        self._batcher.waiting.append(request)
+        min(self._batchers, key=lambda b: len(b.waiting) + len(b.running)).waiting.append(request)
         self.front.poke()
 
     def _lead(self) -> Iterator[int | None]:
         tag = self._tag
         while True:
-            job = self._batcher.next()
+            job = self._batchers[0].next()
             if job is None:
                 yield None
                 continue
@@ -170,7 +182,7 @@ class Replica:
             yield from self._collectives(0, tag, step)
             tag += 1 + 2 * self._workload.layers
             yield self._after_ns()
-            self._emit(served)
+            self._emit(served, self._batchers[0])
 
     def _follow(self, rank: int) -> Iterator[int | None]:
         tag = self._tag
@@ -184,14 +196,76 @@ class Replica:
         return int(min(0.02 * self._step_ns, 1_000_000) * (0.8 + 0.4 * self._luck.next()))
 
     def _collectives(self, rank: int, tag: int, step: Step | None) -> Iterator[int | None]:
-        member = self.members[rank]
-        yield from member.broadcast(tag, 24 + 8 * self._workload.slots + (4 * step.tokens if step else 0))
+        member, w = self.members[rank], self._workload
+        yield from member.broadcast(tag, 24 + 8 * w.slots + (4 * step.tokens if step else 0))
         step = self._steps[tag]
-        for k in range(2 * self._workload.layers):
-            yield self._ranks[rank].own_ns(step.tokens, step.prefill)
-            yield from member.all_reduce(tag + 1 + k, self._token_bytes * step.tokens)
+        for k in range(2 * w.layers):
+            if w.pattern == "all_to_all":
+                assert not isinstance(member, RingMember)
+                yield from self._exchange(member, tag + 1 + k, step, back=k % 2 == 1)
+            else:
+                assert not isinstance(member, MeshMember)
+                yield self._ranks[rank].own_ns(step.tokens, step.prefill)
+                yield from member.all_reduce(tag + 1 + k, self._token_bytes * step.tokens)
 
-    def _emit(self, served: list[Request]) -> None:
+    def _exchange(
+        self, member: Member | MeshMember, tag: int, step: Step, *, back: bool
+    ) -> Iterator[int | None]:
+        """Send rows to the experts of all ranks, or the results back; own time goes with the rows there."""
+        n = len(self.members)
+        shares = [1 / n] * n
+        for fault in filter(None, [active(self._hot, self._loop.now)]):
+            hot = fault.strength / n
+            shares = [(1 - hot) / (n - 1)] * n
+            shares[fault.target] = hot
+        own = self._ranks[member.rank].own_ns(step.tokens, step.prefill)
+        yield int(own * n * shares[member.rank]) if back else own
+        whole = self._token_bytes * step.tokens
+        sizes = [max(8, int(whole * s)) for s in shares]
+        yield from member.all_to_all(tag, [sizes[member.rank]] * n if back else sizes)
+
+    def _pipe(self) -> Iterator[int | None]:
+        """Lead a chain: as many batches under way as it has, each with requests of its own."""
+        member, last = self.members[0], len(self.members) - 1
+        assert not isinstance(member, RingMember)
+        number, under_way = self._tag, deque[tuple[Batcher, list[Request]]]()
+        idle = deque(self._batchers)
+        while True:
+            job = None
+            for _ in range(len(idle)):
+                job = idle[0].next()
+                if job is not None:
+                    break
+                idle.rotate(-1)
+            if job is not None:
+                step, served = job
+                self._steps[number] = step
+                self._steps.pop(number - MAX_STALE_STEPS, None)
+                number += 1
+                yield self._ranks[0].own_ns(step.tokens, step.prefill)
+                yield from member.send(1, max(8, self._token_bytes * step.tokens))
+                under_way.append((idle.popleft(), served))
+            if under_way and (job is None or not idle):
+                yield from member.receive(last, TOLD_BYTES)
+                batcher, served = under_way.popleft()
+                self._emit(served, batcher)
+                idle.append(batcher)
+            elif job is None:
+                yield None
+
+    def _stage(self, rank: int) -> Iterator[int | None]:
+        """Pass micro-batches on; the last stage tells the first one their tokens."""
+        member, number, count = self.members[rank], self._tag, len(self.members)
+        assert not isinstance(member, RingMember)
+        while True:
+            yield from member.receive(rank - 1, self._token_bytes)
+            step = self._steps[number]
+            number += 1
+            yield self._ranks[rank].own_ns(step.tokens, step.prefill)
+            nbytes = max(8, self._token_bytes * step.tokens)
+            yield from member.send((rank + 1) % count, TOLD_BYTES if rank == count - 1 else nbytes)
+
+    def _emit(self, served: list[Request], batcher: Batcher) -> None:
         now = self._loop.now
         slow, fault = active(self._slow, now), active(self._held, now)
         late = 0 if slow is None else seconds(slow.strength * (0.9 + 0.2 * self._luck.next()))
@@ -203,4 +277,4 @@ class Replica:
                 self._loop.at(request.held_ns, request.emit, request.done, last)
             else:
                 request.emit(request.done, last)
-        self._batcher.finish(served)
+        batcher.finish(served)

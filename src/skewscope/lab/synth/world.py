@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations, permutations
+
 from skewscope.core.scenario import Fault, Scenario
 from skewscope.lab.synth.foreign import Bulk, Datagrams, Heartbeat
 from skewscope.lab.synth.gloo import Member
 from skewscope.lab.synth.kernel import Loop
 from skewscope.lab.synth.nccl import RingMember
+from skewscope.lab.synth.nccl_mesh import MeshMember
 from skewscope.lab.synth.network import OTHERS, Network
 from skewscope.lab.synth.noise import Noise, rng
 from skewscope.lab.synth.process import Process, seconds
@@ -70,12 +73,16 @@ class World:
     def _replica(self, number: int) -> Replica:
         w, seed = self.scenario.workload, self.scenario.seed
         ranks = [self.processes[str(number * w.ranks + i)] for i in range(w.ranks)]
+        if w.framing == "nccl" and w.pattern != "ring":
+            return Replica(w, self.schedule, self._mesh(ranks), seed, f"{number}")
         if w.framing == "nccl":
             return Replica(w, self.schedule, self._ring(ranks), seed, f"{number}")
         opaque = w.framing == "opaque"
         members = [Member(process, i, w.ranks, seed, opaque) for i, process in enumerate(ranks)]
         edges = {tuple(sorted((i, (i + 1) % w.ranks))) for i in range(w.ranks) if w.ranks > 1}
         edges |= {(i ^ (1 << b), i) for i in range(w.ranks) for b in [i.bit_length() - 1] if i}
+        if w.pattern == "all_to_all":
+            edges |= set(combinations(range(w.ranks), 2))
         for low, high in sorted(edges):
             dialled = self.dialler.dial(ranks[high], ranks[low], self._port + low, established=True)
             members[high].attach(low, dialled[0])
@@ -91,6 +98,22 @@ class World:
             near, far = self.dialler.dial(member.process, after.process, port, established=True)
             member.send_to(near)
             after.receive_from(far)
+        return members
+
+    def _mesh(self, ranks: list[Process]) -> list[MeshMember]:
+        """Return members of NCCL's with a connection each way: between neighbours, or between all."""
+        size, chain = len(ranks), self.scenario.workload.pattern == "chain"
+        members = [MeshMember(p, i, size, self.scenario.seed) for i, p in enumerate(ranks)]
+        for a, b in permutations(range(size), 2):
+            if chain and b != (a + 1) % size:
+                continue
+            near, far = self.dialler.dial(ranks[a], ranks[b], self._port + b, established=True)
+            members[a].send_to(b, near)
+            members[b].receive_from(a, far)
+        for b in range(1, size if not chain else 1):
+            near, far = self.dialler.dial(ranks[0], ranks[b], self._port + 50, established=True)
+            members[0].tell(near)
+            members[b].hear(far)
         return members
 
     def _client(self, name: str) -> Client:
@@ -176,7 +199,7 @@ class World:
             self.loop.at(self.loop.now + after_ns, endpoint.close)
 
 
-RANK_FAULTS = ("straggler", "pause", "crash", "reader_stops")
+RANK_FAULTS = ("straggler", "pause", "crash", "reader_stops", "hot_expert")
 LINK_FAULTS = ("loss", "delay", "jitter", "reorder", "rate_limit", "cross_traffic", "link_down", "mtu")
 LOAD_FAULTS = ("long_prompts", "overload")
 ROUTER_FAULTS = ("uneven_routing", "token_blind_routing")
