@@ -1,4 +1,4 @@
-"""Write requirements.lock: exact versions for the base install, the tables and zstd extras, and dev.
+"""Write requirements.lock: exact versions for the base install, most extras, and dev.
 
 The file must work on any machine, so nothing of this one may stand in it: no index, no host, no path.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Exact versions for development and tests. Written by `make lock`; do not edit.\n"
-EXTRAS = ("dev", "tables", "zstd", "lz4")
+EXTRAS = ("dev", "tables", "zstd", "lz4", "metrics")
 
 
 def portable(text: str) -> str:
