@@ -7,7 +7,7 @@ import pytest
 
 from skewscope.core.directory import Directory, Flow, Tap
 from skewscope.core.features import Slice
-from skewscope.core.schemas import PACKETS
+from skewscope.core.schemas import PACKETS, RECORDS
 from skewscope.core.tables import Table
 from skewscope.features.graph import GraphRows
 from skewscope.features.heartbeats import Heartbeats
@@ -27,18 +27,20 @@ def graph(server: int = -1, collective: bool = False) -> GraphRows:
     )  # fmt: skip
 
 
-def run(times_s, size=90, **roles):
+def run(times_s, size=90, secret=False, until_s=0.0, **roles):
     """Return the columns of each window for messages at these times, and the last onset."""
     family, found, onset = Heartbeats(), [], 0
     ts = np.array([int(t * 1e9) for t in times_s], dtype=np.int64)
-    for start in range(0, int(max(times_s) * 1e9) + TICK, TICK):
+    for start in range(0, int(max(until_s, *times_s) * 1e9) + TICK, TICK):
         now = ts[(ts >= start) & (ts < start + TICK)]
         one = np.ones(len(now), dtype=np.int64)
         packets = Table(
             PACKETS, {"ts_ns": now, "flow": one, "src": one, "dst": 2 * one, "payload_bytes": size * one}
         )
+        records = Table(RECORDS, {"flow": np.ones(int(secret), dtype=np.int64)})
         rows = family.update(
-            Slice(start, start + TICK, {"packets": packets}, DIRECTORY), {"host": graph(**roles)}
+            Slice(start, start + TICK, {"packets": packets, "records": records}, DIRECTORY),
+            {"host": graph(**roles)},
         )
         if rows.keys:
             found.append({n: v[0] for n, v in rows.columns.items()})
@@ -71,10 +73,9 @@ def test_late_beats_are_counted_and_dated_by_when_the_first_was_due():
     assert onset == pytest.approx((first[-1] + 0.25) * 1e9, abs=2)
 
 
-def test_a_beat_that_has_not_come_yet_is_late_already():
-    first = beats(12)
-    found, _ = run([*first, first[-1] + 1.2])
-    assert max(f["gap_ratio"] for f in found[:-2]) > 3
+def test_a_flow_that_ends_is_not_late():
+    found, _ = run(beats(12), until_s=8.0)
+    assert max(f["late_beats"] for f in found) == 0
 
 
 def test_a_lost_beat_is_not_late():
@@ -93,14 +94,15 @@ def test_late_beats_are_forgotten():
 @pytest.mark.parametrize(
     ("times", "more"),
     [
-        (beats(5), {}),
+        (beats(7), {}),
         (beats(40, every=0.02), {}),
         (list(np.cumsum(np.random.default_rng(3).exponential(0.3, 40))), {}),
         (beats(20), {"size": 5000}),
         (beats(20), {"server": 1}),
         (beats(20), {"collective": True}),
+        (beats(20), {"secret": True}),
     ],
-    ids=["too few", "a stream", "random", "large", "HTTP", "collective"],
+    ids=["too few", "a stream", "random", "large", "HTTP", "collective", "TLS"],
 )
 def test_what_is_no_heartbeat(times, more):
     assert run(times, **more)[0] == []

@@ -1,7 +1,8 @@
 """Heartbeats: small datagrams or segments of one flow at an even spacing, and how late the next one is.
 
 What is a heartbeat is learned from its rhythm, not from a port: few and small packets, at gaps that are
-almost the same. Flows of HTTP, of collectives and of bulk data are none.
+almost the same. Flows of HTTP, TLS, collectives and bulk data are none. A gap counts once the next beat has
+come: a flow that merely ends is not late.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_BYTES = 1024
 MAX_PER_WINDOW = 3
 """More packets than this in a tenth of a second are a stream."""
 
-MIN_BEATS, MAX_BEATS = 6, 32
+MIN_BEATS, MAX_BEATS = 8, 32
 """Gaps after which a rhythm is known, and the latest ones that it is the median of."""
 
 EVEN = 0.25
@@ -34,7 +35,9 @@ LATE = 2.2
 RECENT_NS = 5_000_000_000
 """How long a late beat counts."""
 
-MIN_PERIOD_S, MAX_PERIOD_S = 0.05, 60.0
+MIN_PERIOD_S, MAX_PERIOD_S = 0.1, 60.0
+"""Tokens of a stream come faster than that."""
+
 MAX_FLOWS = 4096
 
 
@@ -67,9 +70,7 @@ class Heartbeats:
         {
             "beat_s": FeatureColumn("s", "usual gap between heartbeats"),
             "gap_ratio": FeatureColumn("1", "longest late gap of the last five seconds over the usual one"),
-            "late_beats": FeatureColumn(
-                "1", "late gaps of the last five seconds, the one under way included"
-            ),
+            "late_beats": FeatureColumn("1", "late gaps of the last five seconds"),
             "host_packets": FeatureColumn("1", "packets that the host sent in the window"),
         },
     )
@@ -106,6 +107,9 @@ class Heartbeats:
 
     def _learn(self, slice_: Slice, graph: GraphRows) -> None:
         packets = slice_.tables["packets"]
+        for secret in np.unique(slice_.tables["records"]["flow"]).tolist():
+            for end in (0, 1):
+                self._beats.setdefault((secret, end), _Beat()).stream = True
         flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
         plain = (packets["payload_bytes"] > 0) & (flow > 0) & (graph.vantage[flow, way] == packets["tap"])
         plain &= (graph.server[flow] < 0) & ~graph.collective[flow] & ~graph.opaque[flow]
@@ -143,8 +147,6 @@ def _take(beat: _Beat, ts: int) -> None:
 def _lateness(beat: _Beat, period_s: float, end_ns: int) -> tuple[float, int, int]:
     """Return the longest late gap over the usual one, how many there were, and when the first began."""
     gaps = [(a, b) for a, b in beat.late if end_ns - b < RECENT_NS]
-    if end_ns - beat.last_ns > LATE * period_s * 1e9:
-        gaps.append((beat.last_ns, end_ns))
     if not gaps:
         return 1.0, 0, 0
     longest = max(b - a for a, b in gaps)

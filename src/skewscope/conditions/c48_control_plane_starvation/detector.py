@@ -5,8 +5,8 @@ Signal: gaps of a regular small message against its usual gap (`gap_ratio`), how
     (`late_beats`), while the host sends other packets (`host_packets`).
 Why these thresholds: see entry.toml.
 Looks like: c45 and c30 (all that the host sends stops), c25 (beats are lost, not late), c31 (others' probes).
-Blind to: heartbeats over HTTP or within a busy connection; a rhythm of fewer than six beats before the fault;
-    beats that were never regular.
+Blind to: heartbeats over HTTP or within a busy connection; a rhythm of fewer than eight beats before the
+    fault; beats that were never regular, and those that never come again.
 Cost: a few array operations per window; no state.
 References: docs/conditions c48.
 """
@@ -21,7 +21,7 @@ SHOWN = ("beat_s", "gap_ratio", "late_beats", "host_packets")
 
 
 class Detector:
-    """Several late beats, or a very late one, of a host that works."""
+    """Several late beats of a host that works."""
 
     STATE: dict[str, float] = {}
 
@@ -32,7 +32,6 @@ class Detector:
         """Judge every host of one window."""
         p = self._params
         late = (window["gap_ratio"] >= p.min_gap_ratio) & (window["late_beats"] >= p.min_late_beats)
-        late |= window["gap_ratio"] >= p.min_long_ratio
         found = late & (window["host_packets"] > 0)
         score = np.minimum(0.98, 0.7 + 0.05 * window["gap_ratio"] + 0.03 * window["late_beats"])
         return Verdicts(
