@@ -23,7 +23,7 @@ class JournalError(Exception):
     """The journal cannot be used; the message is one line."""
 
 
-class JournalBusy(JournalError):
+class JournalBusyError(JournalError):
     """Another process holds the journal."""
 
 
@@ -85,7 +85,7 @@ class Journal:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise JournalBusy(f"{self.path}: another skewscope holds it") from None
+            raise JournalBusyError(f"{self.path}: another skewscope holds it") from None
         records, whole = _split(self.path, self.path.read_bytes())
         os.ftruncate(self._fd, whole)
         folder = os.open(self.path.parent, os.O_RDONLY)

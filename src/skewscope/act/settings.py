@@ -109,6 +109,7 @@ class Table:
         self.path, self._data, self._read = path, data, set[str]()
 
     def _at(self, key: str) -> str:
+        key = " ".join(key.split())  # a quoted key may hold line ends
         return f"{self.path}.{key}" if self.path else key
 
     def any(self, key: str, default: Any = None) -> Any:
@@ -254,10 +255,10 @@ def _verify(t: Table) -> Verify:
 
 
 def _rules(t: Table) -> dict[str, Rule]:
-    shared = t.any("default")
+    shared = t.table("default")
     out = {}
     for name in t.keys():  # noqa: SIM118  a method of ours, not of a dictionary
-        r = Table(f"{t.path}.{name}", _over(Table(f"{t.path}.default", shared)._data, t.any(name)))
+        r = Table(f"{t.path}.{name}", _over(shared._data, t.table(name)._data))
         out[name] = Rule(
             causes=tuple(r.texts("causes", one_of=CAUSES)),
             do=tuple(r.texts("do", one_of=tuple(VERBS))),

@@ -70,7 +70,7 @@ def open_journal(made: Setup) -> journal.Journal:
     while True:
         try:
             return journal.Journal(made.journal)
-        except journal.JournalBusy as error:
+        except journal.JournalBusyError as error:
             if time.monotonic() > give_up_s:
                 raise ActError(str(error)) from None
             time.sleep(0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import click
@@ -41,7 +42,7 @@ def command(report: Path, config: Path, approved: tuple[str, ...], no_wait: bool
     """Decide about a REPORT, send what may be sent, and stay until everything was taken back.
 
     While it stays, the effect is judged whenever REPORT is rewritten with newer data; what did not help
-    is taken back. Ctrl-C takes everything back at once.
+    is taken back. Ctrl-C or SIGTERM takes everything back at once.
     """
     from skewscope.act.runner import Runner
     from skewscope.app import acting
@@ -57,6 +58,8 @@ def command(report: Path, config: Path, approved: tuple[str, ...], no_wait: bool
                 click.echo(line)
         if no_wait:
             return
+        # A service manager ends a process with SIGTERM: take back then as well.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             acting.hold(made, None if str(report) == "-" else report, every_s, click.echo)
         except KeyboardInterrupt:
