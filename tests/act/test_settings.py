@@ -18,6 +18,7 @@ def test_the_shipped_defaults_only_advise_and_first_learn_for_a_day() -> None:
 
 
 def test_a_rule_takes_what_it_does_not_say_from_the_default() -> None:
+    assert parse("").rules["c25"].weight_ratio == 0.1
     rules = parse(
         '[rule.default]\nttl_s = 90\n[rule.c20]\nmode = "shadow"\n[rule.c99]\ncauses = ["nic"]\n'
     ).rules

@@ -88,7 +88,8 @@ def act_toml(
     endpoints: int = 3, pools: int = 1, more: str = "", mode: str = "auto", learn_s: float = 0
 ) -> str:
     """Return an act.toml with pools of the given size, all behind one actuator called `edge`."""
-    out = [f'mode = "{mode}"\nlearn_s = {learn_s}\n{more}\n[[actuator]]\nname = "edge"\nkind = "webhook"\n']
+    head = f'mode = "{mode}"\nlearn_s = {learn_s}\n{more}\n[rule.default]\nweight_ratio = 0.25\n'
+    out = [head, '[[actuator]]\nname = "edge"\nkind = "webhook"\nurl = "http://127.0.0.1:9"\n']
     for p in range(pools):
         out.append(f'[[pool]]\nname = "p{p}"\nactuators = ["edge"]\n')
         for e in range(endpoints):

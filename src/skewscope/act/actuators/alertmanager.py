@@ -31,7 +31,7 @@ class Alertmanager:
 
     def read(self, verb: str, target: Target) -> Settled:
         """Return whether the alert is active, silenced or not."""
-        filters = (f'alertname="{ALERT}"', f'endpoint="{target.id}"')
+        filters = (f'alertname="{ALERT}"', f"endpoint={json.dumps(target.id)}")
         query = "&".join(f"filter={quote(f, safe='')}" for f in filters)
         found = self.server.json(f"/api/v2/alerts?{query}")
         if not isinstance(found, list):

@@ -37,6 +37,10 @@ class ProductionStack:
                 raise TypeError
         except (ValueError, KeyError, TypeError):
             raise ActuatorError(f"{self.file}: not a JSON object with {BACKENDS}") from None
+        count = len(_split(config[BACKENDS]))
+        for key in BESIDE:
+            if config.get(key) and len(_split(config[key])) != count:
+                raise ActuatorError(f"{self.file}: {key} has not one entry per backend ({count})")
         return dict(config)
 
     def read(self, verb: str, target: Target) -> Settled:
@@ -46,8 +50,7 @@ class ProductionStack:
         if target.name not in urls:
             return {"present": False}
         at = urls.index(target.name)
-        beside = {k: _split(config[k]) for k in BESIDE if config.get(k)}
-        return {"present": True, **{k: v[at] for k, v in beside.items() if len(v) == len(urls)}}
+        return {"present": True, **{k: _split(config[k])[at] for k in BESIDE if config.get(k)}}
 
     def wanted(self, verb: str, target: Target, before: Settled, weight_ratio: float) -> Settled:
         """Return absence."""
@@ -60,9 +63,9 @@ class ProductionStack:
         if listed == state.get("present", False):
             return config
         for key in (BACKENDS, *BESIDE):
-            values = _split(config[key]) if config.get(key) else []
-            if not values or len(values) != len(urls):
+            if not config.get(key):
                 continue
+            values = _split(config[key])
             if listed:
                 del values[urls.index(target.name)]
             else:
