@@ -21,7 +21,7 @@ from tests.act import loop
 
 COUNT = 300
 UNDISTURBED_S = 3 * loop.USUAL_S
-"""A run whose healthy phase, before or after, has a 95th percentile above twice the longest service time is not
+"""A run whose healthy phase, first or last, has a 95th percentile above twice the longest service time is not
 counted: other work held the machine up. Its other phases do not decide."""
 HEADS = (
     "proxy",
@@ -141,6 +141,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     first = _table(HEADS, [_main_row(k, f) for k, f in found.items()])
     second = _table(OTHER, [_other_row(k, f) for k, f in found.items()])
     usual = f"{loop.USUAL_S * 500:.0f}-{loop.USUAL_S * 1500:.0f} ms"
+    limit = f"{UNDISTURBED_S * 1e3:.0f} ms"
     return f"""# Acting
 
 The closed loop on loopback: three stand-in servers behind a real proxy answer in {usual};
@@ -154,8 +155,8 @@ Repeated by `python -m bench.act_loop -o docs/results/act.md`, which writes `act
 {platform.python_version()}, {platform.machine()}, on a machine that other work shared.
 
 95th percentile seen by the clients, ms; median over the runs and its 95 % bootstrap interval. Runs in
-which other work held the machine up (a healthy phase, first or last, above {UNDISTURBED_S * 1e3:.0f} ms) are counted
-apart and repeated; the phases in between do not decide that:
+which other work held the machine up (a healthy phase, first or last, above {limit}) are counted apart and
+repeated; the phases in between do not decide that:
 
 {first}
 "No action" is also what each proxy's own health logic made of it, as it is set without further

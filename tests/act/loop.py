@@ -24,7 +24,7 @@ from tests.act.actuators.test_vllm_router import router as vllm
 from tests.act.worlds import report
 
 USUAL_S, SLOW_S = 0.02, 0.4
-CLIENTS = 4
+CLIENTS = 8
 SETTLE_S = 0.6
 """A reload of nginx and a removal by sglang-router take effect a moment after they were accepted."""
 BODY = b'{"model": "m", "prompt": "x"}'
@@ -191,7 +191,7 @@ def run(kind: str, folder: Path, seed: int, count: int, ttl_s: float, blame: int
             write_report(news, None if blame == slow else behind[slow].port, time.time() - applied_s - 0.01)
             ended_s = wait_for(journal, "ended", process)
             process.communicate(timeout=30)
-        after = measure(at.port, count)
+        after = measure(at.port, count // 3)
         slow_now[0] = False
         healthy_end = measure(at.port, count // 3)
     (action,) = look(journal).actions.values()

@@ -42,8 +42,6 @@ class Cluster:
     def reply(self, method: str, path: str, body: str) -> tuple[int, Any]:
         if self.server.headers[-1].get("Authorization") != "Bearer secret":
             return 401, {"kind": "Status", "message": "Unauthorized"}
-        if method == "GET" and path == PODS:
-            return 200, {"items": [o for p, o in self.objects.items() if p.startswith(PODS)]}
         base = re.sub(r"/(status|eviction)$", "", path)
         found = self.objects.get(base)
         if found is None:

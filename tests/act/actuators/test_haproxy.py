@@ -8,6 +8,7 @@ import pytest
 
 from skewscope.act.actuator import ActuatorError
 from skewscope.act.actuators.haproxy import HAProxy
+from skewscope.act.settings import SettingsError
 from tests.act.actuators import servers
 from tests.act.actuators.servers import at, table
 
@@ -77,6 +78,12 @@ def test_a_name_cannot_carry_a_second_command(name: str) -> None:
     proxy = HAProxy(table(socket="/nowhere", backend="llm"))
     with pytest.raises(ActuatorError, match="not a name"):
         proxy.requests("lower_weight", at(name), {"weight": 1})
+
+
+def test_a_socket_is_a_path_or_host_and_port() -> None:
+    for where in ("", "admin.sock", "localhost", "a:b"):
+        with pytest.raises(SettingsError, match="neither a path nor host:port"):
+            HAProxy(table(socket=where, backend="llm"))
 
 
 def test_nobody_listens(tmp_path: Path) -> None:

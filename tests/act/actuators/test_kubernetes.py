@@ -132,6 +132,15 @@ def test_who_is_not_ready(api: Api) -> None:
     assert api.make().unhealthy(["v0", "v1", "v2", "v9", "v0,v1"]) == {"v1", "v2", "v9", "v0,v1"}
 
 
+def test_who_is_out_by_the_lever(api: Api) -> None:
+    for settings, name in (({"drain": "label"}, "v0"), (PORTS, "v0:8001")):
+        made = api.make(**settings)
+        assert made.unhealthy([name]) == set()
+        made.put("drain_endpoint", at(name), made.wanted("drain_endpoint", at(name), {}, 0.0))
+        assert made.unhealthy([name]) == {name}
+    assert api.make(**PORTS).unhealthy(["v0:8000"]) == set()
+
+
 def test_what_would_do_nothing_is_refused(api: Api) -> None:
     api.pod()["spec"] = {}
     for verb, settings, target, words in (

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from skewscope.act.actuator import ActuatorError, Request, Target
-from skewscope.act.settings import Table
+from skewscope.act.settings import SettingsError, Table
 from skewscope.core.action import Settled
 
 NAME = re.compile(r"[\w.:-]+")
@@ -31,6 +31,8 @@ class HAProxy:
 
     def __init__(self, table: Table) -> None:
         self.socket = table.text("socket")
+        if not re.fullmatch(r"/.+|.+:\d{1,5}", self.socket):
+            raise SettingsError(f"{table.path}.socket: {self.socket!r} is neither a path nor host:port")
         self.backend = table.text("backend")
         self.timeout_s = table.number("timeout_s", 0.1, 60, 3.0)
 
@@ -40,19 +42,25 @@ class HAProxy:
                 raise ActuatorError(f"{part!r} is not a name that HAProxy uses")
         return f"{self.backend}/{name}"
 
-    def _ask(self, command: str) -> str:
-        """Send one command and return the answer."""
-        where: str | tuple[str, int] = self.socket
-        family = socket.AF_UNIX
+    def _connected(self) -> socket.socket:
         if not self.socket.startswith("/"):
             host, _, port = self.socket.rpartition(":")
-            where, family = (host, int(port) if port.isdigit() else 0), socket.AF_INET
+            return socket.create_connection((host.strip("[]"), int(port)), self.timeout_s)
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        s.settimeout(self.timeout_s)
+        try:
+            s.connect(self.socket)
+        except OSError:
+            s.close()
+            raise
+        return s
+
+    def _ask(self, command: str) -> str:
+        """Send one command and return the answer."""
         deadline_s = time.monotonic() + self.timeout_s
         answer = b""
         try:
-            with socket.socket(family, socket.SOCK_STREAM) as s:
-                s.settimeout(self.timeout_s)
-                s.connect(where)
+            with self._connected() as s:
                 s.sendall(command.encode() + b"\n")
                 while piece := s.recv(65536):
                     answer += piece

@@ -194,13 +194,20 @@ class Kubernetes:
         self.server.send("PATCH", path, json.dumps(patch), {"Content-Type": kind})
 
     def unhealthy(self, names: Sequence[str]) -> set[str]:
-        """Return the pods that are missing, ending or not ready."""
-        listed = self.server.json(f"/api/v1/namespaces/{quote(self.namespace, safe='')}/pods")
-        items = listed.get("items") if isinstance(listed, dict) else None
-        if not isinstance(items, list):
-            raise ActuatorError(f"{self.server.url}: not a list of pods")
-        ready = {p["metadata"]["name"] for p in items if _ready(p)}
-        return {n for n in names if not {m.partition(":")[0] for m in n.split(",")} <= ready}
+        """Return the pods that are missing, ending, not ready, or out by the lever that is used here."""
+        return {name for name in names if not all(self._serves(pod) for pod in name.split(","))}
+
+    def _serves(self, pod: str) -> bool:
+        target = Target(pod, pod)
+        path = self._path("drain_endpoint", target)
+        status, _ = self.server.call("GET", path)
+        if status == 404:
+            return False
+        got = self._get(path)
+        if self.drain == "active_ports" and self._port(target) not in self._active(got):
+            return False
+        marked = (got["metadata"].get("labels") or {}).get(self.label) == self.label_out
+        return _ready(got) and not (self.drain == "label" and marked)
 
 
 def _taints(node: Mapping[str, Any]) -> list[dict[str, Any]]:

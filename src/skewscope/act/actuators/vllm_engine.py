@@ -22,6 +22,10 @@ LEVERS = {
 """How to ask, the key of the answer, how to stop, how to go on."""
 
 
+ASK_S = 3.0
+"""An engine that does not say for this long whether it is stopped counts as out."""
+
+
 class VLLMEngine:
     """Engines, one server each. Endpoint names are their base URLs."""
 
@@ -29,17 +33,17 @@ class VLLMEngine:
 
     def __init__(self, table: Table) -> None:
         self.ask, self.key, self.stop, self.go = LEVERS[table.text("lever", one_of=tuple(LEVERS))]
-        self.timeout_s = table.number("timeout_s", 0.1, 60, 10.0)
+        self.timeout_s = table.number("timeout_s", 0.1, 60, 30.0)  # `wait` lets running requests end
         self.token_file = table.text("token_file", "")
         self.token_env = table.text("token_env", "")
 
-    def _server(self, name: str) -> Server:
+    def _server(self, name: str, timeout_s: float) -> Server:
         if not name.startswith(("http://", "https://")):
             raise ActuatorError(f"{name!r} is not the URL of an engine")
-        return Server(name.rstrip("/"), self.timeout_s, self.token_file, self.token_env, "")
+        return Server(name.rstrip("/"), timeout_s, self.token_file, self.token_env, "")
 
     def _stopped(self, name: str) -> bool:
-        server = self._server(name)
+        server = self._server(name, min(self.timeout_s, ASK_S))
         status, _ = server.call("GET", self.ask)
         if status == 404:
             raise ActuatorError(f"{name}: no {self.ask}; it needs VLLM_SERVER_DEV_MODE=1")
@@ -65,7 +69,7 @@ class VLLMEngine:
     def put(self, verb: str, target: Target, state: Settled) -> None:
         """Send it."""
         for request in self.requests(verb, target, state):
-            self._server(target.name).send("POST", request.what.partition(" ")[2])
+            self._server(target.name, self.timeout_s).send("POST", request.what.partition(" ")[2])
 
     def unhealthy(self, names: Sequence[str]) -> set[str]:
         """Return the engines that are stopped or do not answer."""
