@@ -60,6 +60,15 @@ def test_a_sure_straggler_gets_a_lower_weight() -> None:
     assert "predicted: the pool's mean falls by 26.7%" in got.why
 
 
+def test_with_an_objective_the_weight_follows_from_it() -> None:
+    s = make()
+    for objective_s, left in ((1.0, (1 / 0.3 - 1) / 9), (0.25, 0.01), (0.0, 0.25)):
+        pools = tuple(replace(p, objective_s=objective_s) for p in s.pools)
+        got = one(trigger(), replace(s, pools=pools)).action
+        assert got is not None
+        assert got.weight_ratio == pytest.approx(left)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

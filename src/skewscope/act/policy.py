@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from skewscope.act import benefit
+from skewscope.act import benefit, weights
 from skewscope.act.intake import Intake, Trigger
 from skewscope.act.ledger import Ledger
 from skewscope.act.settings import Endpoint, Pool, Rule, Settings
@@ -21,6 +21,8 @@ NS = 1_000_000_000
 HOUR_NS = 3600 * NS
 HEALTHY_LEFT = 2
 """Healthy endpoints that must remain where one is taken beyond the share of the pool."""
+LEAST_RATIO = 0.01
+"""A weight is lowered to no less: whether the endpoint is well again shows only in what it still gets."""
 FREE_STEP = 1
 """Up to this step of the ladder one source of evidence is enough."""
 
@@ -94,6 +96,13 @@ def action_id(trigger: Trigger, endpoint: str, verb: str, earlier: int) -> str:
     return f"a{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
+def _ratio(t: Trigger, rule: Rule, pool: Pool) -> float:
+    """Return the weight that is left: by the pool's objective where there is one, else the rule's."""
+    if not (pool.objective_s and t.metric):
+        return rule.weight_ratio
+    return max(weights.ratio(t.usual, t.now, pool.objective_s), LEAST_RATIO)
+
+
 @dataclass
 class _Case:
     """One trigger before the policy; `taken` are the actions that earlier triggers of the report got."""
@@ -163,7 +172,7 @@ class _Case:
     def _action(
         self, t: Trigger, rule: Rule, pool: Pool, endpoint: Endpoint, verb: str, actuator: str
     ) -> ExecutedAction:
-        ratio = rule.weight_ratio if verb == "lower_weight" else 0.0
+        ratio = _ratio(t, rule, pool) if verb == "lower_weight" else 0.0
         moved = VERBS[verb] in (1, 3, 4, 5)
         slow = t.now / t.usual if t.metric else 1.0
         predicted = benefit.predict(slow, len(pool.endpoints), ratio) if moved else 0.0

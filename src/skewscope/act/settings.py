@@ -16,6 +16,9 @@ from skewscope.core.entry import CAUSES
 class SettingsError(ValueError):
     """A setting that is not valid; the message is one line and names the key."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))  # quoted keys may hold line ends
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -78,11 +81,15 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Pool:
-    """Endpoints that stand in for each other, and the actuators to reach them, first match first."""
+    """Endpoints that stand in for each other, and the actuators to reach them, first match first.
+
+    objective_s: what the time that the report speaks of (TTFT or chunk gap) should keep; 0 = none is set.
+    """
 
     name: str
     actuators: tuple[str, ...]
     endpoints: tuple[Endpoint, ...]
+    objective_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,6 @@ class Table:
         self.path, self._data, self._read = path, data, set[str]()
 
     def _at(self, key: str) -> str:
-        key = " ".join(key.split())  # a quoted key may hold line ends
         return f"{self.path}.{key}" if self.path else key
 
     def any(self, key: str, default: Any = None) -> Any:
@@ -289,6 +295,7 @@ def _pool(t: Table, actuators: Mapping[str, Any]) -> Pool:
         name=t.text("name"),
         actuators=tuple(t.texts("actuators", one_of=tuple(actuators) or ("(no [[actuator]])",))),
         endpoints=tuple(_endpoint(e) for e in t.tables("endpoints")),
+        objective_s=t.number("objective_s", 0, 3600, 0.0),
     )
     t.done()
     if not pool.endpoints:
