@@ -21,11 +21,11 @@ from tests.act import loop
 
 COUNT = 300
 UNDISTURBED_S = 3 * loop.USUAL_S
-"""A run whose healthy phase, first or last, has a 95th percentile above twice the longest service time is not
-counted: other work held the machine up. Its other phases do not decide."""
+"""A run counts as disturbed by other work on the machine where a healthy phase, first or last, has a 95th
+percentile above twice the longest service time. It is used all the same."""
 HEADS = (
     "proxy",
-    "runs (disturbed)",
+    "runs (of these disturbed)",
     "healthy",
     "slow, no action",
     "with action",
@@ -44,18 +44,15 @@ def interval(values: Sequence[float]) -> list[float]:
 def measure(kind: str, runs: int) -> dict[str, Any] | None:
     """Return the figures of one proxy, or None where it is not installed."""
     good, wrong, disturbed, seed = [], [], 0, 0
-    while len(good) < runs and disturbed < 5 * runs:
+    while len(good) < runs:
         seed += 1
         with tempfile.TemporaryDirectory() as folder:
             try:
-                told = loop.run(kind, Path(folder), seed, COUNT, ttl_s=8)
+                told = loop.run(kind, Path(folder), seed, COUNT, ttl_s=6)
             except pytest.skip.Exception as skipped:
                 print(f"{kind}: {skipped}")
                 return None
-        if max(told.healthy.p95_s(), told.healthy_end.p95_s()) > UNDISTURBED_S:
-            disturbed += 1
-            print(kind, seed, "disturbed", flush=True)
-            continue
+        disturbed += max(told.healthy.p95_s(), told.healthy_end.p95_s()) > UNDISTURBED_S
         good.append(told)
         print(
             kind,
@@ -154,9 +151,8 @@ shows the acting, not the diagnosis, and the servers are no engines. {COUNT} req
 Repeated by `python -m bench.act_loop -o docs/results/act.md`, which writes `act.json` beside it. Python
 {platform.python_version()}, {platform.machine()}, on a machine that other work shared.
 
-95th percentile seen by the clients, ms; median over the runs and its 95 % bootstrap interval. Runs in
-which other work held the machine up (a healthy phase, first or last, above {limit}) are counted apart and
-repeated; the phases in between do not decide that:
+95th percentile seen by the clients, ms; median over the runs and its 95 % bootstrap interval. In disturbed runs
+other work held the machine up (a healthy phase, first or last, above {limit}); they are used all the same:
 
 {first}
 "No action" is also what each proxy's own health logic made of it, as it is set without further

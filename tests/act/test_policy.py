@@ -122,7 +122,8 @@ def test_modes() -> None:
 def test_a_new_installation_only_observes() -> None:
     assert one(trigger(), make(learn_s=3601)).verdict == SHADOW
     assert one(trigger(), make(learn_s=3600)).verdict == SEND
-    assert one(trigger(), make(), Ledger()).verdict == SHADOW
+    assert one(trigger(), make(learn_s=1), Ledger()).verdict == SHADOW
+    assert one(trigger(), make(learn_s=0), Ledger()).verdict == SEND
 
 
 def test_two_of_three_must_stay_healthy() -> None:

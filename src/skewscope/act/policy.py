@@ -259,7 +259,7 @@ class _Case:
         started, learn_s = self.ledger.started_ns, self.settings.learn_s
         if mode == "shadow":
             return SHADOW, "mode is shadow"
-        if started is None or self.now_ns - started < learn_s * NS:
+        if learn_s > 0 and (started is None or self.now_ns - started < learn_s * NS):
             return SHADOW, f"still learning: the first {learn_s:g} s only observe"
         keeps = self.outside.verbs.get(action.actuator, {}).get(action.verb, False)
         if mode == "advise":

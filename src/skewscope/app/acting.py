@@ -101,7 +101,9 @@ def plan_lines(planned: list[Planned]) -> list[str]:
         )
         if a is not None:
             step = f"step {a.step}, {LADDER[a.step]}"
-            out.append(f"  {a.id}: {a.verb} on {a.endpoint} by {a.actuator} for {a.ttl_s:g} s ({step})")
+            out.append(
+                f"  {a.id}: {a.verb} on {a.endpoint} by {a.actuator or 'nothing'} for {a.ttl_s:g} s ({step})"
+            )
         out += [f"  because {line}" for line in d.why]
         out += [f"  against: {line}" for line in d.against]
         if p.requests:

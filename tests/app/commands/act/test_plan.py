@@ -9,7 +9,7 @@ def test_a_plan_says_what_why_and_what_would_be_sent_and_sends_nothing(place: Pl
     assert "lower_weight on 10.0.0.1:8000 by edge for 600 s (step 1, soft weight)" in got.output
     assert 'found {"weight": 100}, would be {"weight": 10}; sent:' in got.output
     assert '+              "load_balancing_weight": 10' in got.output
-    assert "still learning" in got.output  # nothing was ever started here
+    assert "c20 on 10.1.0.1: send\n" in got.output
     assert place.weight() == 100
     assert not (place.folder / "act.jsonl").exists()
 
