@@ -157,7 +157,6 @@ class Told:
     before: Measured
     during: Measured | None
     after: Measured
-    healthy_end: Measured
     apply_s: float
     revert_s: float
     events: list[str]
@@ -192,8 +191,6 @@ def run(kind: str, folder: Path, seed: int, count: int, ttl_s: float, blame: int
             ended_s = wait_for(journal, "ended", process)
             process.communicate(timeout=30)
         after = measure(at.port, count // 3)
-        slow_now[0] = False
-        healthy_end = measure(at.port, count // 3)
     (action,) = look(journal).actions.values()
     events = [json.loads(line)["event"] for line in journal.read_text().splitlines()]
     return Told(
@@ -201,7 +198,6 @@ def run(kind: str, folder: Path, seed: int, count: int, ttl_s: float, blame: int
         before,
         during,
         after,
-        healthy_end,
         applied_s - began_s,
         ended_s - applied_s,
         events,
