@@ -190,6 +190,7 @@ def run(kind: str, folder: Path, seed: int, count: int, ttl_s: float, blame: int
             write_report(news, None if blame == slow else behind[slow].port, time.time() - applied_s - 0.01)
             ended_s = wait_for(journal, "ended", process)
             process.communicate(timeout=30)
+        time.sleep(SETTLE_S)
         after = measure(at.port, count // 3)
     (action,) = look(journal).actions.values()
     events = [json.loads(line)["event"] for line in journal.read_text().splitlines()]
