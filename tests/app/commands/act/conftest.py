@@ -1,0 +1,3 @@
+from tests.app.commands.act.helper import place
+
+__all__ = ["place"]
