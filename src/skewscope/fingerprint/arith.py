@@ -25,6 +25,8 @@ NAN_BITS = 0x7FFFFFFF
 NARROW_EXPONENTS = (-100, 126)
 """Exponents of products between which float32 holds them exactly."""
 LATE_BLOCK = 32
+DOTS = 64
+"""Dot products taken from the diagonal of one small matrix product: the rest costs less than a call each."""
 
 
 def matmul(
@@ -76,12 +78,12 @@ def fused_dot(
     left, right, start = np.asarray(a), np.asarray(b), np.asarray(c)
     if left.ndim != 2 or left.shape != right.shape or start.shape != left.shape[:1]:
         raise ValueError(f"shapes {left.shape}, {right.shape}, {start.shape} are not (n, K), (n, K), (n,)")
-    rows = [
-        matmul(left[i : i + 1], right[i, :, None], start[i : i + 1, None], unit=unit, fmt=fmt, out=out)
-        for i in range(len(left))
-    ]
-    empty = np.zeros((0, 1), np.int32 if fmt == "int8" else np.float32)
-    return np.concatenate([*rows, empty])[:, 0]
+    found = []
+    for i in range(0, len(left), DOTS):
+        rows, columns, first = left[i : i + DOTS], right[i : i + DOTS].T, start[i : i + DOTS, None]
+        first = np.broadcast_to(first, (len(rows), len(rows)))
+        found.append(np.diagonal(matmul(rows, columns, first, unit=unit, fmt=fmt, out=out)))
+    return np.concatenate([*found, np.zeros(0, np.int32 if fmt == "int8" else np.float32)])
 
 
 def _with_infinities(row: Unit, fmt: str, out: str, a: Floats, b: Floats, c: Floats) -> Floats:

@@ -41,6 +41,11 @@ def round_to(values: NDArray[np.floating], name: str) -> NDArray[np.float32]:
     Values beyond the largest finite one become infinite, except in fp8, where they saturate: that is
     what quantisers of inference engines do.
     """
+    if name == "fp16":
+        with np.errstate(over="ignore"):
+            return np.asarray(values).astype(np.float16).astype(np.float32)
+    if name == "bf16" and np.asarray(values).dtype == np.float32:
+        return _round_bf16(np.asarray(values))
     form = FORMATS[name]
     wide = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(wide)
@@ -61,11 +66,20 @@ def holds(values: NDArray[np.floating], name: str) -> bool:
     return bool(np.array_equal(round_to(finite, name), finite))
 
 
+def _round_bf16(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Add half of what is cut off, ties to even, and cut: several times faster than the general way."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    half = ((bits >> np.uint32(16)) & np.uint32(1)) + np.uint32(0x7FFF)
+    rounded = ((bits + half) & np.uint32(0xFFFF0000)).view(np.float32)
+    return np.where(np.isfinite(values), rounded, values)
+
+
 def exponents(values: NDArray[np.float32], min_exponent: int) -> NDArray[np.int32]:
     """Return floor(log2|x|), never below that of a subnormal; zero counts as subnormal.
 
     A matrix unit reads the exponent field: it does not normalise subnormal numbers.
     """
-    found: NDArray[np.int32] = np.frexp(values)[1].astype(np.int32) - np.int32(1)
-    found[values == 0] = min_exponent
-    return np.maximum(found, np.int32(min_exponent))
+    bits = np.ascontiguousarray(values).view(np.int32)
+    field = ((bits >> np.int32(23)) & np.int32(255)) - np.int32(127)
+    found: NDArray[np.int32] = np.maximum(field, np.int32(min_exponent))
+    return found
