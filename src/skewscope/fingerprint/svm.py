@@ -92,13 +92,16 @@ def pairwise(
     test = np.array([k[0] in held for k in (*a.keys, *b.keys)])
     usable = np.isfinite(x).all(axis=1)
     model = linear_machine().fit(x[~test & usable], y[~test & usable])
-    right = model.predict(x[test & usable]) == y[test & usable]
-    margin, truth = model.decision_function(x[test & usable]), y[test & usable]
+    said, truth = model.predict(x[test & usable]), y[test & usable]
+    trained = model.predict(x[~test & usable])
+    # A classifier may lean to one side; the vote is cut half-way between what it says of either.
+    middle = np.mean([trained[y[~test & usable] == label].mean() for label in (0, 1)])
     votes = []
     for label in (0, 1):
-        own = np.random.default_rng(seed).permutation(margin[truth == label])
+        own = np.random.default_rng(seed).permutation(said[truth == label])
         for start in range(0, len(own) - vote + 1, vote):
-            votes.append((own[start : start + vote].mean() > 0) == (label == 1))
+            votes.append((own[start : start + vote].mean() > middle) == (label == 1))
+    right = said == truth
     return Score(
         float(right.mean()), float(np.mean(votes)) if votes else float("nan"), right.size, len(votes)
     )

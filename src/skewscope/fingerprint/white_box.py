@@ -43,6 +43,9 @@ def answer(
         group = probes[start : start + batch]
         tokens = np.array([p.tokens for p in group], np.int64)
         found = logits_of(tokens, positions)
+        for row, probe in zip(found, group, strict=True):
+            for token, bias in probe.bias.items():
+                row[:, token] += row.dtype.type(bias)
         logprobs = log_softmax(found)
         for probe, logit, logprob in zip(group, found, logprobs, strict=True):
             for position in range(positions):
