@@ -134,6 +134,23 @@ def _corruption(data: dict[str, Any]) -> str:
     )
 
 
+def _borders(data: dict[str, Any]) -> str:
+    head = [
+        "pair",
+        "prompts",
+        "border probes",
+        "answers that differ",
+        "first as predicted",
+        "second as predicted",
+    ]
+    head.append("unbiased positions that differ")
+    return (
+        "## Tokens only: border probes by logit_bias (real CPU)\n\n"
+        "Found automatically from the log-probabilities of both; asked of both again.\n\n"
+        + table(head, data["borders"])
+    )
+
+
 def _emulated(data: dict[str, Any]) -> str:
     seen = data["emulated"]
     head = ["format", "classes", "positions that differ, any two", "median distances", "other best token"]
@@ -156,5 +173,5 @@ def page(data: dict[str, Any]) -> str:
         capability=build.get("cpu_capability", "-"),
         positions=data["positions"],
     )
-    parts = [_arithmetic, _classes, _grid, _unpaired, _open_set, _corruption, _emulated]
+    parts = [_arithmetic, _classes, _grid, _unpaired, _open_set, _corruption, _borders, _emulated]
     return "\n\n".join([head.rstrip(), *(part(data) for part in parts)]) + "\n"

@@ -15,6 +15,9 @@ from pathlib import Path
 PROBES = 64
 EMULATED_PROBES, EMULATED_IDS = 16, 4096
 
+BORDERS = (("torch-fp32", "torch-fp32-aten-avx2"),)
+"""Pairs for which border probes are made and asked of both."""
+
 Platform = tuple[str, dict[str, str], list[str]]
 
 
@@ -68,6 +71,24 @@ def _emulated() -> list[Platform]:
     ]
 
 
+COMMAND = (sys.executable, "-c", "from skewscope.app.cli import main; main()", "fingerprint")
+
+
+def ask_borders(folder: Path, gguf: Path, one: str, other: str) -> bool:
+    """Make border probes between two recorded platforms and ask both; return whether that worked."""
+    place = folder / "borders"
+    place.mkdir(exist_ok=True)
+    probes = place / f"{one}~{other}.json"
+    made = [*COMMAND, "borders", str(folder / f"{one}.jsonl"), str(folder / f"{other}.jsonl")]
+    if subprocess.run([*made, "-o", str(probes)], check=False).returncode:
+        return False
+    known = {name: (env, arguments) for name, env, arguments in platforms()}
+    return not any(
+        record(place, gguf, f"{one}~{other}@{name}", env, [*arguments, "--probe-file", str(probes)])
+        for name, (env, arguments) in ((n, known[n]) for n in (one, other))
+    )
+
+
 def platforms() -> list[Platform]:
     """Return every platform: name, environment, arguments of `fingerprint collect`."""
     return _torch() + _numpy() + _emulated()
@@ -76,10 +97,7 @@ def platforms() -> list[Platform]:
 def record(folder: Path, gguf: Path, name: str, env: dict[str, str], arguments: list[str]) -> int:
     """Record one platform; return the exit status of its process."""
     command = [
-        sys.executable,
-        "-c",
-        "from skewscope.app.cli import main; main()",
-        "fingerprint",
+        *COMMAND,
         "collect",
         *("--gguf", str(gguf)),
         *("--probes", str(PROBES)),
@@ -99,6 +117,9 @@ def main(arguments: list[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     chosen = [row for row in platforms() if options.only in row[0]]
     failed = [row[0] for row in chosen if record(options.folder, options.gguf, *row)]
+    names = {row[0] for row in chosen}
+    pairs = [pair for pair in BORDERS if names.issuperset(pair)]
+    failed += ["~".join(pair) for pair in pairs if not ask_borders(options.folder, options.gguf, *pair)]
     print(f"{len(chosen)} platforms, {len(failed)} failed: {', '.join(failed) or '-'}")
     return 1 if failed else 0
 

@@ -22,11 +22,13 @@ import skewscope
 from skewscope.app.fingerprinting.recorder import load
 from skewscope.fingerprint import svm
 from skewscope.fingerprint.arith import fused_dot, matmul
+from skewscope.fingerprint.borders import borders, judge
 from skewscope.fingerprint.classes import choose_probes, classify
 from skewscope.fingerprint.collection import Collection
 from skewscope.fingerprint.compare import pair
 from skewscope.fingerprint.formats import round_to
 from skewscope.fingerprint.grid import grid_of
+from skewscope.fingerprint.probes import from_json
 from skewscope.fingerprint.units import unit_of
 from skewscope.fingerprint.verdict import check, rates_of
 from tools.fingerprint_page import page
@@ -207,7 +209,9 @@ def window(one: Collection, probes: set[str]) -> Collection:
 
 def open_set(platforms: Sequence[Collection], again: Sequence[Collection]) -> dict[str, Any]:
     """Refusal of platforms left out of the enrolment, and verdicts on those enrolled, from a second run."""
-    groups = classify(platforms)
+    # A second run must not have been enrolled: those of the first folder are checked with AGAIN's.
+    again = [*again, *(p for p in platforms if "@" in p.name)]
+    groups = classify([p for p in platforms if "@" not in p.name])
     refused: Counter[str] = Counter()
     probes_used = []
     for left_out in groups:
@@ -222,7 +226,7 @@ def open_set(platforms: Sequence[Collection], again: Sequence[Collection]) -> di
         names = sorted({k[0] for k in one.keys})
         for start in range(0, len(names) - WINDOW + 1, WINDOW):
             found = check(window(one, set(names[start : start + WINDOW])), groups, rates)
-            home = next((g for g in groups if one.name in g.members), None)
+            home = next((g for g in groups if one.name.split("@")[0] in g.members), None)
             if home is None:
                 continue
             result = next(c for c in found.classes if c.name == home.name)
@@ -262,6 +266,32 @@ def flips(platforms: dict[str, Collection]) -> Rows:
                     str(max(needed, 1)),
                 ]
             )
+    return rows
+
+
+def border_answers(folder: Path) -> Rows:
+    """Answers to border probes by the two platforms that they were made for, and unbiased as a control."""
+    rows = []
+    for file in sorted(folder.glob("borders/*.json")):
+        one, other = file.stem.split("~")
+        a, b = load(folder / f"{one}.jsonl"), load(folder / f"{other}.jsonl")
+        prompts = [from_json(row) for row in a.provenance["probes"]["items"]]
+        found = borders(a, b, prompts)
+        row = [f"{one} / {other}", str(len(prompts)), str(len(found))]
+        answers = []
+        for name in (one, other):
+            answered = load(folder / "borders" / f"{file.stem}@{name}.jsonl")
+            answers.append({k[0]: int(t) for k, t in zip(answered.keys, answered.chosen, strict=True)})
+        one_side, other_side = (judge(found, chosen) for chosen in answers)
+        differ = sum(answers[0][x.probe.id] != answers[1][x.probe.id] for x in found)
+        control = pair(a, b)
+        row += [
+            str(differ),
+            str(one_side.as_a),
+            str(other_side.as_b),
+            f"{control.flipped.sum()}/{len(control)}",
+        ]
+        rows.append(row)
     return rows
 
 
@@ -325,6 +355,7 @@ def measure(folder: Path, again: Path | None) -> dict[str, Any]:
         "unpaired": unpaired(real),
         "open_set": open_set(first, [c for c in second if not c.name.startswith("emulated")]),
         "flips": flips(real),
+        "borders": border_answers(folder),
         "emulated": emulated([c for n, c in recorded.items() if n.startswith("emulated")]),
     }
 

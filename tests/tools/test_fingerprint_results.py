@@ -53,6 +53,7 @@ def test_the_page_labels_data_and_shows_only_what_was_measured() -> None:
             "unpaired": [],
             "open_set": open_set(PLATFORMS, [PLATFORMS[1]]),
             "flips": [],
+            "borders": [],
             "emulated": emulated([]),
         }
     )

@@ -106,6 +106,26 @@ class Probe:
         return row
 
 
+def from_json(row: dict[str, Any]) -> Probe:
+    """Return the probe that `as_json` wrote; ValueError where a field does not fit."""
+    try:
+        tokens = tuple(int(t) for t in row.get("tokens", ()))
+        bias = {int(k): float(v) for k, v in row.get("bias", {}).items()}
+        answer_tokens = int(row.get("answer_tokens", 1))
+        probe = Probe(str(row["id"]), tokens, str(row.get("text", "")), answer_tokens, bias)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise ValueError("not a probe") from error
+    if not (probe.tokens or probe.text) or probe.answer_tokens < 1 or min(probe.tokens, default=0) < 0:
+        raise ValueError(f"probe {probe.id!r} asks nothing")
+    return probe
+
+
+def described(probes: Sequence[Probe], seed: int | None) -> dict[str, Any]:
+    """Return what a collection records of its probes: all of them, so that it can be asked again."""
+    items = [p.as_json() for p in probes]
+    return {"digest": digest(probes), "count": len(probes), "seed": seed, "items": items}
+
+
 def token_probes(seed: int, count: int, length: int, vocabulary: int, answer_tokens: int = 1) -> list[Probe]:
     """Return prompts of uniformly random token ids below `vocabulary`."""
     random = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skewscope.app.fingerprinting.recorder import Recorder
+from skewscope.app.fingerprinting.recorder import Recorder, read_probes
 from skewscope.fingerprint import local_torch, probes, white_box
 from skewscope.fingerprint.gguf import parse_gguf
 from skewscope.fingerprint.llama import (
@@ -74,17 +74,35 @@ def engine_of(local: Local, model: Model) -> tuple[Logits, dict[str, Any]]:
 
 
 def collect(
-    local: Local, out: Path, *, seed: int, count: int, length: int, positions: int, repeats: int
+    local: Local,
+    out: Path,
+    *,
+    seed: int,
+    count: int,
+    length: int,
+    positions: int,
+    repeats: int,
+    probe_file: Path | None = None,
 ) -> int:
-    """Run the probes that are still missing and append their answers; return how many were added."""
+    """Run the probes that are still missing and append their answers; return how many were added.
+
+    probe_file: probes of one length in place of seeded ones; ValueError where they do not fit the model.
+    """
     model = load_model(local)
-    asked = probes.token_probes(seed, count, length, model.embedding.shape[0])
+    vocabulary = model.embedding.shape[0]
+    if probe_file:
+        asked = read_probes(probe_file)
+        count, length = len(asked), len(asked[0].tokens)
+        if any(len(p.tokens) != length or not length or max(p.tokens) >= vocabulary for p in asked):
+            raise ValueError(f"{probe_file}: prompts differ in length or do not fit the model")
+    else:
+        asked = probes.token_probes(seed, count, length, vocabulary)
     logits_of, build = engine_of(local, model)
     described = asdict(local) | {"gguf": Path(local.gguf).name, "machine": platform.machine()} | build
     provenance = {
         "platform": described,
         "source": {"kind": "white box"},
-        "probes": {"digest": probes.digest(asked), "count": count, "seed": seed},
+        "probes": probes.described(asked, None if probe_file else seed),
         "settings": {"positions": positions, "length": length},
         "created_ns": time.time_ns(),
     }

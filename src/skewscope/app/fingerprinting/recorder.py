@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from skewscope.fingerprint.collection import Answer, Collection, CollectionError, header_line, parse
+from skewscope.fingerprint.probes import Probe, from_json
 
 COMPARED = ("platform", "probes", "settings")
 """What must be the same for two runs to be one collection."""
@@ -55,6 +56,18 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+
+
+def read_probes(path: Path) -> list[Probe]:
+    """Read a file of probes, as `fingerprint borders` writes it; ValueError where it is none."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["probes"]
+        found = [from_json(row) for row in rows]
+    except (KeyError, TypeError, RecursionError, ValueError) as error:
+        raise ValueError(f"{path}: not a file of probes") from error
+    if not found or len({p.id for p in found}) < len(found):
+        raise ValueError(f"{path}: no probes, or two of one name")
+    return found
 
 
 def load(path: Path) -> Collection:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from skewscope.app.fingerprinting.recorder import Recorder
+from skewscope.app.fingerprinting.recorder import Recorder, read_probes
 from skewscope.fingerprint import probes
 from skewscope.fingerprint.collection import Answer
 from skewscope.fingerprint.probes import Estimate, Probe
@@ -28,7 +28,7 @@ class Plan:
     batch: int
     concurrency: int
     rate_per_s: float
-    seed: int
+    seed: int | None
     estimate: Estimate
 
 
@@ -39,7 +39,15 @@ def plan(options: dict[str, Any]) -> Plan:
     if options["api"] == "chat" and (options["token_ids"] or options["echo"] or (options["batch"] or 1) > 1):
         raise ValueError("--token-ids, --echo and --batch need --api completion")
     count, length, answered = options["probes"], options["length"], options["answer_tokens"]
-    if options["token_ids"]:
+    seed: int | None = options["seed"]
+    if options.get("probe_file"):
+        made, seed = read_probes(Path(options["probe_file"])), None
+        wrong = [p.id for p in made if not (p.tokens if options["token_ids"] else p.text)]
+        if wrong:
+            raise ValueError(f"probe {wrong[0]} has no {'tokens' if options['token_ids'] else 'text'}")
+        if (options["batch"] or 1) > 1 and any(p.bias for p in made):
+            raise ValueError("biased probes are asked one at a time: --batch 1")
+    elif options["token_ids"]:
         made = probes.token_probes(options["seed"], count, length, options["vocabulary"], answered)
     else:
         made = probes.text_probes(options["seed"], count, length, answered)
@@ -59,7 +67,7 @@ def plan(options: dict[str, Any]) -> Plan:
         options["batch"] or 1,
         options["concurrency"],
         options["rate"],
-        options["seed"],
+        seed,
         expected,
     )
 
@@ -70,7 +78,7 @@ def collect(plan: Plan, out: Path, key: str, say: Callable[[str], None]) -> tupl
     provenance = {
         "platform": {"url": plan.url, "model": plan.asked.model},
         "source": {"kind": "endpoint"},
-        "probes": {"digest": probes.digest(plan.probes), "count": len(plan.probes), "seed": plan.seed},
+        "probes": probes.described(plan.probes, plan.seed),
         "settings": asdict(plan.asked) | {"batch": plan.batch, "concurrency": plan.concurrency},
         "created_ns": time.time_ns(),
     }

@@ -109,3 +109,28 @@ def test_wrong_usage_is_said_without_a_traceback(known: Path, tmp_path: Path) ->
         result = run(*arguments)
         assert result.exit_code == 2, arguments
         assert isinstance(result.exception, SystemExit)
+
+
+def test_tokens_alone_name_one_of_two_platforms(known: Path, tmp_path: Path) -> None:
+    full, h100 = known.parent / "full.jsonl", known.parent / "h100.jsonl"
+    probes = tmp_path / "borders.json"
+    assert run("borders", full, h100, "-o", probes).exit_code == 0
+    asked = json.loads(probes.read_text())["probes"]
+    assert len(asked) >= 8
+    result = run("collect", "--local", "numpy", "--probe-file", probes, "-o", tmp_path / "answers")
+    assert result.exit_code == 0, result.output
+    with serving() as server:
+        options = ["--token-ids", "--probe-file", probes, "--rate", 1000, "--yes", "-o", tmp_path / "served"]
+        assert run("collect", "--url", server.url, "--model", "m", *options).exit_code == 0
+        assert all(body["logit_bias"] for _, body in server.bodies)
+    for answers in ("answers", "served"):
+        result = run("borders", full, h100, "--judge", tmp_path / answers)
+        found = json.loads(result.output.splitlines()[-1])
+        assert found["as_a"] >= 0.8 * len(asked)
+        assert found["platform"] in ("full", "")  # few probes may not reach the required certainty
+    assert run("borders", full, full, "-o", tmp_path / "none").exit_code == 1
+    for wrong in (
+        ["borders", full, h100],
+        ["collect", "--local", "numpy", "--probe-file", full, "-o", tmp_path / "x"],
+    ):
+        assert run(*wrong).exit_code == 2

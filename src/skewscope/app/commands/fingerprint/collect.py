@@ -107,6 +107,11 @@ Exit status: 0 done; 1 some probes got no answer; 2 wrong usage.""",
 @click.option(
     "--repeats", default=1, show_default=True, type=click.IntRange(1), help="Times each probe is asked."
 )
+@click.option(
+    "--probe-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ask the probes of this file, as `fingerprint borders` writes it, in place of seeded ones.",
+)
 @click.option("--seed", default=1, show_default=True, help="Seed of the probe set.")
 @click.option(
     "-o",
@@ -155,6 +160,7 @@ def _local(out: Path, options: dict[str, Any]) -> int:
         length=options["length"],
         positions=options["positions"],
         repeats=options["repeats"],
+        probe_file=options["probe_file"],
     )
     say(f"{added} answers added to {out}")
     return 0
