@@ -44,7 +44,18 @@ def test_damaged_lines_are_counted_and_cost_nothing_else(lines: list[str]) -> No
 
 @pytest.mark.parametrize(
     "change",
-    [{"logprobs": [1e400]}, {"tokens": [None]}, {"tokens": [1, 2]}, {"logits": "%"}, {"position": "x"}],
+    [
+        {"logprobs": [1e309]},
+        {"tokens": [None]},
+        {"tokens": [1, 2]},
+        {"logits": "%"},
+        {"position": "x"},
+        {"tokens": [10**30]},
+        {"repeat": 10**30},
+        {"logprobs": [1000000000.0]},
+        {"tokens": [True]},
+        {"tokens": [-1]},
+    ],
 )
 def test_a_row_with_a_wrong_field_is_damaged(change: dict[str, object]) -> None:
     row = json.loads(Answer("a", 0, 0, [1], [-1.0]).line()) | change

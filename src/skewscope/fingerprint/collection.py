@@ -17,7 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCHEMA = "skewscope.answers/1"
-MOST_TOP = 100_000
+MOST_TOP, MOST_LOGITS = 1024, 4096
+"""Per position. More would let one line of a damaged file decide how much memory all others take."""
+MOST_INTEGER = 2**62
+LARGEST = 1e6
+"""No log-probability is larger in size; infinite ones are left out by the writers."""
 
 
 class CollectionError(ValueError):
@@ -115,17 +119,28 @@ def _answer(line: str) -> Answer | None:
     try:
         row = json.loads(line)
         tokens, logprobs = row["tokens"], row["logprobs"]
-        if not (len(tokens) == len(logprobs) <= MOST_TOP):
+        if not (isinstance(tokens, list) and 0 < len(tokens) == len(logprobs) <= MOST_TOP):
             return None
-        if not all(isinstance(t, int | str) for t in tokens) or not np.isfinite(logprobs).all():
+        if not all(map(_is_token, tokens)) or not (np.abs(np.asarray(logprobs, float)) <= LARGEST).all():
             return None
         logits = None
         if "logits" in row:
             logits = np.frombuffer(base64.b64decode(row["logits"], validate=True), "<f4").astype(np.float32)
+            if logits.size > MOST_LOGITS:
+                return None
         where = (str(row["probe"]), int(row["position"]), int(row["repeat"]))
-        return Answer(*where, tokens, logprobs, logits, row.get("chosen"))
+        if max(map(abs, where[1:])) >= MOST_INTEGER:
+            return None
+        chosen = row.get("chosen")
+        return Answer(*where, tokens, logprobs, logits, chosen if _is_token(chosen) else None)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
+
+
+def _is_token(value: object) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return 0 <= value < MOST_INTEGER
+    return isinstance(value, str)
 
 
 def _columns(provenance: dict[str, Any], rows: list[Answer], damaged: int, name: str) -> Collection:
@@ -144,7 +159,7 @@ def _columns(provenance: dict[str, Any], rows: list[Answer], damaged: int, name:
         tokens[i, : codes.size], logprobs[i, : codes.size] = codes[order], values[order]
         if row.logits is not None:
             logits[i, : row.logits.size] = row.logits
-        if isinstance(row.chosen, int | str):
+        if row.chosen is not None:
             chosen[i] = token_code(row.chosen)
         elif codes.size:
             chosen[i] = tokens[i, 0]

@@ -60,7 +60,7 @@ def loads(text: str) -> tuple[list[Platforms], int | None]:
         if decimals is not None and not isinstance(decimals, int):
             raise CollectionError("decimals is not a number")
         return [_group(row) for row in data["classes"]], decimals
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise CollectionError(f"not an enrolment: {type(error).__name__}") from error
 
 
@@ -70,6 +70,9 @@ def _group(row: dict[str, Any]) -> Platforms:
     tokens = np.frombuffer(base64.b64decode(row["tokens"]), "<i8").reshape(shape).astype(np.int64)
     logprobs = np.frombuffer(base64.b64decode(row["logprobs"]), "<f4").reshape(shape).astype(np.float32)
     members = [str(m) for m in row["members"]]
+    pairs, equal, noise = int(row["pairs"]), int(row["equal"]), row["noise"]
+    if not 0 <= equal <= pairs or not np.isfinite(logprobs[:, :1]).all():
+        raise CollectionError("figures of a class contradict each other")
     none = np.zeros((len(keys), 0), np.float32)
     answers = Collection(
         dict(row["provenance"]),
@@ -81,4 +84,5 @@ def _group(row: dict[str, Any]) -> Platforms:
         tokens[:, 0] if shape[1] else np.full(len(keys), -1),
         name=members[0],
     )
-    return Platforms(answers, members, int(row["pairs"]), int(row["equal"]), Spread(**row["noise"]))
+    spread = Spread(int(noise["count"]), float(noise["mean"]), max(float(noise["deviation"]), 1e-6))
+    return Platforms(answers, members, pairs, equal, spread)
