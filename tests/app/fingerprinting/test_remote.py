@@ -114,6 +114,17 @@ def test_a_busy_server_is_asked_again_and_a_broken_one_is_told(
     assert "127.0.0.1" in said[0]
 
 
+def test_an_interrupt_asks_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(remote.Recorder, "add", interrupted)
+    with serving() as server:
+        with pytest.raises(KeyboardInterrupt):
+            collect(server, tmp_path / "a", probes=100, rate=20.0)
+        assert len(server.bodies) < 20
+
+
 def test_the_rate_spaces_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     now, slept = [100.0], []
     monkeypatch.setattr(endpoint.time, "monotonic", lambda: now[0])

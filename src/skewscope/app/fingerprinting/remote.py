@@ -93,11 +93,14 @@ def collect(plan: Plan, out: Path, key: str, say: Callable[[str], None]) -> tupl
         wanted = [(plan.probes[i : i + plan.batch], r) for r in range(plan.repeats) for i in starts]
         missing = [(g, r) for g, r in wanted if any((p.id, r) not in recorder.done for p in g)]
         jobs = [pool.submit(ask, group, repeat) for group, repeat in missing]
-        for job in as_completed(jobs):
-            try:
-                added += recorder.add(job.result())
-            except (EndpointError, ReplyError) as error:
-                failed += 1
-                if failed == 1:
-                    say(str(error))
+        try:
+            for job in as_completed(jobs):
+                try:
+                    added += recorder.add(job.result())
+                except (EndpointError, ReplyError) as error:
+                    failed += 1
+                    if failed == 1:
+                        say(str(error))
+        finally:  # an interrupt must not wait for what was not asked yet
+            pool.shutdown(cancel_futures=True)
     return added, failed

@@ -18,7 +18,7 @@ class FingerprintCommands(CommandFolder):
     short_help="Tell which platform really answers, and whether its numbers drifted.",
     epilog="""\b
 Examples:
-  skewscope fingerprint collect --url http://engine:8000 --model llama -o a.jsonl
+  skewscope fingerprint collect --url http://engine:8000 --model m -o a.jsonl
   skewscope fingerprint enroll a.jsonl b.jsonl -o known.json
   skewscope fingerprint check known.json suspect.jsonl""",
 )

@@ -19,12 +19,13 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     epilog="""\b
 Examples:
   skewscope fingerprint borders a.jsonl b.jsonl -o borders.json
-  skewscope fingerprint collect --url http://engine:8000 --model m --token-ids \\
+  skewscope fingerprint collect --url http://host:8000 --model m --token-ids \\
       --probe-file borders.json -o suspect.jsonl
   skewscope fingerprint borders a.jsonl b.jsonl --judge suspect.jsonl
 
 \b
-Exit status: 0 done, or one of the two; 1 neither, or no border found; 2 wrong usage.""",
+Exit status: 0 done, or one of the two; 1 neither, or no border found;
+2 wrong usage.""",
 )
 @click.argument("one", type=FILE)
 @click.argument("other", type=FILE)

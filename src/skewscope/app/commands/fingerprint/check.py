@@ -21,7 +21,8 @@ Examples:
   skewscope fingerprint check known.json suspect.jsonl --claim h100 --json
 
 \b
-Exit status: 0 an enrolled class (the claimed one, with --claim); 1 not so, or undecided; 2 wrong usage.""",
+Exit status: 0 an enrolled class (with --claim: the claimed one); 1 not so, or
+undecided; 2 wrong usage.""",
 )
 @click.argument("known", type=FILE)
 @click.argument("suspect", type=FILE)

@@ -22,10 +22,10 @@ KEY_VARIABLE = "SKEWSCOPE_API_KEY"
     short_help="Ask probes of an endpoint or a local model and record the answers.",
     epilog="""\b
 Examples:
-  skewscope fingerprint collect --url http://engine:8000 --model llama -o a.jsonl
-  skewscope fingerprint collect --url http://engine:8000 --model llama --estimate -o a.jsonl
+  skewscope fingerprint collect --url http://engine:8000 --model m -o a.jsonl
+  skewscope fingerprint collect --url http://host --model m -o a --estimate
   skewscope fingerprint collect --local torch --dtype bf16 -o tiny.jsonl
-  skewscope fingerprint collect --local emulated --unit H100 --dtype fp16 -o h100.jsonl
+  skewscope fingerprint collect --local emulated --unit H100 --dtype fp16 -o a
 
 \b
 The key of an endpoint is read from the variable SKEWSCOPE_API_KEY.

@@ -16,7 +16,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     short_help="Follow replicas and say which one left its class.",
     epilog="""\b
 Examples:
-  skewscope fingerprint watch known.json --expect h100 replica1.jsonl replica2.jsonl
+  skewscope fingerprint watch known.json --expect h100 one.jsonl two.jsonl
   skewscope fingerprint watch known.json --expect h100 pool/*.jsonl --json
 
 \b
