@@ -120,7 +120,8 @@ def _open_set(data: dict[str, Any]) -> str:
             f"right class, half of them after {again['probes_median']:.0f} probes or fewer; wrongly refused: "
             f"{again['wrongly_refused']}, so at most {percent(bound)} at 95 %. "
             f"The goal of 1 in 10,000 is {shown}.\n"
-            f"- Other outcomes of those checks: {again['other'] or 'none'}.\n"
+            f"- Undecided after 8 probes: {again['of'] - again['right'] - again['wrongly_refused']}; a class "
+            "whose nearest neighbour shares many positions needs more.\n"
         )
     return "## Open set (real CPU)\n\n" + text.rstrip()
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from skewscope.fingerprint.formats import holds
-from skewscope.fingerprint.llama import MATRICES, emulated, forward, plain, quantised, random_model
+from skewscope.fingerprint.gguf import F32, Gguf, GgufError
+from skewscope.fingerprint.llama import (
+    MATRICES,
+    emulated,
+    forward,
+    model_from_gguf,
+    plain,
+    quantised,
+    random_model,
+)
 
 MODEL = random_model(1)
 TOKENS = np.random.default_rng(2).integers(0, 256, (3, 7))
@@ -53,3 +62,40 @@ def test_quantised_weights_have_few_levels_and_a_matching_error(how: str, levels
         assert np.unique(row).size <= levels
         assert least < np.abs(after - before).mean() / np.abs(before).mean() < 0.2
     assert coarse.layers[0]["ffn_norm"] is MODEL.layers[0]["ffn_norm"]
+
+
+def test_a_file_that_describes_no_llama_is_refused() -> None:
+    good = {
+        "general.architecture": "llama",
+        "llama.attention.head_count": 4,
+        "llama.attention.head_count_kv": 2,
+        "llama.block_count": 1,
+    }
+    names = {
+        "attention_norm": "attn_norm",
+        "ffn_norm": "ffn_norm",
+        "q": "attn_q",
+        "k": "attn_k",
+        "v": "attn_v",
+    }
+    names |= {"o": "attn_output", "gate": "ffn_gate", "up": "ffn_up", "down": "ffn_down"}
+    weights = {f"blk.0.{theirs}.weight": MODEL.layers[0][ours] for ours, theirs in names.items()}
+    weights |= {"token_embd.weight": MODEL.embedding, "output_norm.weight": MODEL.norm}
+    places, raw = {}, b""
+    for name, values in weights.items():
+        places[name] = (values.shape, F32, len(raw))
+        raw += values.astype("<f4").tobytes()
+    data = np.frombuffer(raw, np.uint8)
+    model = model_from_gguf(Gguf(good, places, data), head_ids=100)
+    assert forward(model, TOKENS, plain(np.float32)).shape == (3, 1, 100)
+    for change in (
+        {"general.architecture": "mamba"},
+        {"llama.block_count": "x"},
+        {"llama.block_count": 2},
+        {"llama.block_count": 0},
+        {"llama.attention.head_count": 5},
+        {"llama.attention.head_count_kv": 0},
+        {"llama.attention.head_count": None},
+    ):
+        with pytest.raises(GgufError):
+            model_from_gguf(Gguf(good | change, places, data))

@@ -5,6 +5,7 @@ Source: the GGUF specification of the ggml project. Only tensor types that small
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 MAGIC = b"GGUF"
 MOST_ENTRIES = 1_000_000
 MOST_TEXT_BYTES = 16_000_000
+MOST_ALIGNMENT = 1 << 20
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
 F32, F16, Q4_1, Q8_0 = 0, 1, 3, 8
@@ -45,7 +47,7 @@ class Gguf:
         if kind not in _BLOCK_BYTES:
             raise GgufError(f"tensor {name} has type {kind}, which is not expanded here")
         per_block, size = _BLOCK_BYTES[kind]
-        blocks, rest = divmod(int(np.prod(shape)), per_block)
+        blocks, rest = divmod(math.prod(shape), per_block)
         raw = self.data[start : start + blocks * size]
         if rest or raw.size < blocks * size:
             raise GgufError(f"tensor {name} is cut short")
@@ -125,7 +127,9 @@ def parse_gguf(data: NDArray[np.uint8]) -> Gguf:
             raise GgufError(f"tensor {name} has {dimensions} dimensions")
         shape = tuple(reader.number("Q") for _ in range(dimensions))[::-1]
         places[name] = (shape, reader.number("I"), reader.number("Q"))
-    alignment = max(1, int(metadata.get("general.alignment", 32)))
+    alignment = metadata.get("general.alignment", 32)
+    if not isinstance(alignment, int) or not 0 < alignment <= MOST_ALIGNMENT:
+        raise GgufError(f"alignment {alignment!r}")
     base = -(-reader.at // alignment) * alignment
     placed = {name: (shape, kind, base + start) for name, (shape, kind, start) in places.items()}
     return Gguf(metadata, placed, data)

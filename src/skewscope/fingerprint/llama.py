@@ -50,22 +50,24 @@ def model_from_gguf(file: Gguf, head_ids: int = 0) -> Model:
     meta = file.metadata
     if meta.get("general.architecture") != "llama":
         raise GgufError(f"architecture {meta.get('general.architecture')} is not llama")
+    try:
+        heads, blocks = int(meta["llama.attention.head_count"]), int(meta["llama.block_count"])
+        kv_heads = int(meta.get("llama.attention.head_count_kv", heads))
+        theta = float(meta.get("llama.rope.freq_base", 10000.0))
+        epsilon = float(meta.get("llama.attention.layer_norm_rms_epsilon", 1e-5))
+    except (KeyError, TypeError, ValueError) as error:
+        raise GgufError(f"the description of the model lacks {error}") from error
     embedding = file.tensor("token_embd.weight")
     head = file.tensor("output.weight") if "output.weight" in file.tensors else embedding
-    heads = int(meta["llama.attention.head_count"])
-    return Model(
-        embedding=embedding,
-        layers=tuple(
-            {ours: file.tensor(f"blk.{i}.{theirs}.weight") for ours, theirs in _NAMES.items()}
-            for i in range(int(meta["llama.block_count"]))
-        ),
-        norm=file.tensor("output_norm.weight"),
-        head=head[:head_ids] if head_ids else head,
-        heads=heads,
-        kv_heads=int(meta.get("llama.attention.head_count_kv", heads)),
-        theta=float(meta.get("llama.rope.freq_base", 10000.0)),
-        epsilon=float(meta.get("llama.attention.layer_norm_rms_epsilon", 1e-5)),
+    layers = tuple(
+        {ours: file.tensor(f"blk.{i}.{theirs}.weight") for ours, theirs in _NAMES.items()}
+        for i in range(blocks)
     )
+    if heads < 1 or kv_heads < 1 or heads % kv_heads or not layers or embedding.shape[1] % heads:
+        raise GgufError(f"{blocks} layers of {heads} heads over {kv_heads} do not fit the tensors")
+    norm = file.tensor("output_norm.weight")
+    head = head[:head_ids] if head_ids else head
+    return Model(embedding, layers, norm, head, heads, kv_heads, theta, epsilon)
 
 
 def random_model(seed: int, *, layers: int = 2, width: int = 64, vocabulary: int = 256) -> Model:
