@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -102,7 +103,7 @@ class Bed:
             gateways.start(self, node, backends)
         for name, flow in self.workload.flows.items():
             self.start_flow(name, **flow)
-        if self.workload.probes_every_s:
+        if self.workload.probes_every_s and not self.workload.training:
             self._start_probes()
         if self.workload.heartbeats_every_s:
             self._start_heartbeats()
@@ -153,11 +154,17 @@ class Bed:
         return names
 
     def _start_probes(self) -> None:
-        (node,) = self.topology.of_role("management")[:1]
-        targets = [[r[0].address, self.topology.http_port] for r in self.topology.replicas()]
-        self.processes.program(
-            "probes", node.name, "probes", {"targets": targets, "every_s": self.workload.probes_every_s}
-        )
+        nodes = self.topology.of_role("management")[:1]
+        if not nodes:
+            return
+        fronts = [r[0] for r in (self.topology.of_role("prefill"), *self.topology.replicas()) if r]
+        also = gateways.metrics_port(self.workload.gateway)
+        settings = {
+            "targets": [[n.address, self.topology.http_port] for n in fronts],
+            "pages": [[n.address, also] for n in self.topology.of_role("gateway") if also],
+            "every_s": self.workload.probes_every_s,
+        }  # fmt: skip
+        self.processes.program("probes", nodes[0].name, "probes", settings)
         self.processes.wait_ready("probes")
 
     def _start_heartbeats(self) -> None:
@@ -214,6 +221,10 @@ class Bed:
         if process not in self._groups:
             self._groups[process] = CpuGroup(process)
         return self._groups[process]
+
+    def group_folders(self) -> dict[str, Path]:
+        """Return the folders of the processor groups that exist, by process."""
+        return {name: group.path for name, group in self._groups.items()}
 
     def demote(self, process: str) -> Callable[[], None]:
         """Put a process under the normal scheduler, in its own group; return the way back.

@@ -17,6 +17,8 @@ PROGRAMS = {
     "chrt": "util-linux",
 }
 """Program -> Debian package."""
+PACKAGES = {"sglang-router": "sglang_router", "vllm-router": "vllm_router"}
+"""Routers that are Python packages -> the module."""
 OPTIONAL = {"nginx": "nginx", "haproxy": "haproxy", "gcc": "gcc"}
 
 
@@ -31,7 +33,10 @@ def missing(extra: tuple[str, ...] = (), torch: bool = True) -> list[str]:
         return ["Linux (network namespaces)"]
     if os.geteuid() != 0:
         found.append("root (network namespaces, real-time scheduling)")
-    for program in (*PROGRAMS, *extra):
+    for package in sorted(set(extra) & set(PACKAGES)):
+        if find_spec(PACKAGES[package]) is None:
+            found.append(f"the package {package} in this Python (pip install {package})")
+    for program in (*PROGRAMS, *(n for n in extra if n not in PACKAGES)):
         if shutil.which(program, path=search_path()) is None:
             package = {**PROGRAMS, **OPTIONAL}.get(program, program)
             found.append(f"the program {program} (Debian package {package})")

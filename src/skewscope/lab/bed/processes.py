@@ -59,6 +59,10 @@ class Processes:
         """Return the names of all children that were not stopped."""
         return list(self._children)
 
+    def children(self) -> list[Child]:
+        """Return all children that were not stopped."""
+        return list(self._children.values())
+
     def real_time(self) -> list[int]:
         """Return the process ids of the children under real-time scheduling."""
         return [c.pid for c in self._children.values() if c.real_time]

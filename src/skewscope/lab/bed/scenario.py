@@ -275,3 +275,8 @@ def with_trace(drawn: Drawn, file: Path, rate: float) -> Drawn:
 def scaled(drawn: Drawn, factor: float) -> Drawn:
     """Return the same case with lead and fault shortened to `factor`, never under 2 s: for quick suites."""
     return replace(drawn, lead_s=max(2.0, drawn.lead_s * factor), fault_s=max(2.0, drawn.fault_s * factor))
+
+
+def stretched(drawn: Drawn, length_s: float) -> Drawn:
+    """Return the same case made `length_s` long; what is injected lasts for the middle 40 %."""
+    return replace(drawn, lead_s=0.3 * length_s, fault_s=0.4 * length_s, after_s=0.3 * length_s)

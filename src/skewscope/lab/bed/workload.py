@@ -39,7 +39,8 @@ class Workload:
     gateway: Mapping[str, Any] = field(default_factory=dict)
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"main": {"clients": 4}})
     """Groups of clients by name. `main` and those that begin with `main` run from the start."""
-    probes_every_s: float = 0.0
+    probes_every_s: float = 1.0
+    """How often the management node asks each front end for its health and its metrics; 0 = never."""
     kv_token_bytes: int = 4096
     """Bytes of keys and values of one token at one rank, where prefill and decode are apart."""
     heartbeats_every_s: float = 0.0

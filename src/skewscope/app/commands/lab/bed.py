@@ -169,6 +169,41 @@ def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | Non
         run_suite(names, seed, folder, noise)
 
 
+@command.command(
+    short_help="Add hours of healthy and control traffic to a ledger.",
+    epilog="""\b
+Example:
+  sudo skewscope lab bed healthy --minutes 90 -o out/healthy""",
+)
+@click.option("--minutes", default=60.0, show_default=True, help="Stop beginning new pieces after this long.")
+@click.option("--piece", "piece_s", default=120.0, show_default=True, help="Length of one recording in s.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    default="out/healthy",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for what had a false alarm.",
+)
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; ledger.tsv in the folder if not given."
+)
+def healthy(minutes: float, piece_s: float, folder: Path, ledger: Path | None) -> None:
+    """Record pieces of traffic with nothing wrong in them, run diagnose on each, note what it said.
+
+    Scenarios (healthy ones and near misses) and levels of noise take turns. The ledger gets a line per piece;
+    a later run goes on behind its last line. `python -m tools.score_healthy LEDGER` sums it up.
+    """
+    from skewscope.app.healthy import run
+
+    with _Complaints():
+        from skewscope.lab.bed.needs import require
+
+        require()
+        run(ledger or folder / "ledger.tsv", folder, minutes, piece_s, say)
+
+
 class _Complaints:
     """Turn what a bed can complain of into one line and an exit status."""
 
