@@ -11,8 +11,9 @@ import csv
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -94,18 +95,21 @@ def rules() -> str:
 
 def planned(number: int, length_s: float) -> Drawn:
     """Return piece `number` (from 0): scenarios in turn, healthy ones and controls alternating."""
-    turns = list(_turns())
-    name = turns[number % len(turns)]
-    noise = NOISES[(number + number // len(turns)) % len(NOISES)]
-    return stretched(draw(name, FIRST_SEED + number, noise), length_s)
+    rounds, place = divmod(number, len(turns()))
+    noise = NOISES[(number + rounds) % len(NOISES)]
+    return stretched(draw(turns()[place], FIRST_SEED + number, noise), length_s)
 
 
-def _turns() -> Iterator[str]:
-    for row in catalogue.rows():
-        for variant in ("healthy", "near_miss"):
-            # A near miss that is a fault of another kind is no control.
-            if variant in row.variants and not draw(f"{row.name}.{variant}", FIRST_SEED).expected.condition:
-                yield f"{row.name}.{variant}"
+@cache
+def turns() -> tuple[str, ...]:
+    """Return the scenarios that take turns, healthy and near-miss variants."""
+    return tuple(
+        f"{row.name}.{variant}"
+        for row in catalogue.rows()
+        for variant in ("healthy", "near_miss")
+        # A near miss that is a fault of another kind is no control.
+        if variant in row.variants and not draw(f"{row.name}.{variant}", FIRST_SEED).expected.condition
+    )
 
 
 def run(ledger: Path, folder: Path, minutes: float, piece_s: float, say: Callable[[str], None]) -> None:

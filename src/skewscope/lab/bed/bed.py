@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from skewscope.lab.bed import gateways, network
+from skewscope.lab.bed import gateways, network, vllm
 from skewscope.lab.bed.cleanup import Claim
 from skewscope.lab.bed.groups import CpuGroup
 from skewscope.lab.bed.processes import PRIORITY, Processes
@@ -113,6 +113,9 @@ class Bed:
 
     def _start_replica(self, ranks: tuple[Node, ...], prefill: tuple[Node, ...] = ()) -> None:
         load, leader = self.workload, ranks[0]
+        if load.engine == "vllm":
+            vllm.start(self, ranks, rank_of)
+            return
         for number, node in enumerate(ranks):
             settings = {
                 "rank": number, "tp": len(ranks) // load.stages, "layers": load.layers,
@@ -232,6 +235,8 @@ class Bed:
         A quota does not bind real-time processes, and a real-time process does not feel its neighbours.
         """
         pid, group = self.processes[process].pid, self.group(process)
+        if not self.processes[process].real_time:  # it is in its group from the start
+            return lambda: group.quota(None)
         group.take(pid)
         self.processes.slowed(pid)
 
@@ -248,7 +253,7 @@ class Bed:
         for leader in leaders:
             if self.workload.training:
                 self.processes.set_rank(rank_of(leader), reset=self._runs)
-            else:
+            elif self.workload.engine == "own":
                 self.processes.tell(front_of(leader), reset=True)
         time.sleep(SETTLE_S)
         for name in self.main_clients():

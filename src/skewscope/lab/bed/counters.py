@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from skewscope.lab.bed import network
+from skewscope.lab.bed.groups import family
 from skewscope.lab.bed.processes import PRIORITY, Processes
 from skewscope.lab.bed.system import SWITCH, port
 from skewscope.lab.bed.topology import Topology
@@ -83,11 +84,11 @@ def group(text: str, container: str) -> list[Reading]:
     return out
 
 
-def processor(pid: int, container: str) -> list[Reading]:
-    """Return time on a core and time waiting for one (s) of a process and its threads; none if it is gone."""
+def processor(pids: Sequence[int], container: str) -> list[Reading]:
+    """Return time on a core and time waiting for one (s) of processes together; none if one is gone."""
     ran_s = waited_s = 0.0
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for task in (t for pid in pids for t in Path(f"/proc/{pid}/task").iterdir()):
             ran, waited = (task / "schedstat").read_text(encoding="ascii").split()[:2]
             ran_s, waited_s = ran_s + int(ran) / 1e9, waited_s + int(waited) / 1e9
     except (OSError, ValueError):
@@ -162,7 +163,7 @@ class Sampler:
                 found += interfaces(_read(f"/proc/{there[0].pid}/net/dev"), "eth0")
                 found += netstat(network.tcp_counters(there[0].pid))
             for child in there:
-                found += processor(child.pid, child.name)
+                found += processor(family(child.pid), child.name)
                 if child.name in groups:
                     found += group(_read(str(groups[child.name] / "cpu.stat")), child.name)
             self.samples[node.name][now] = found

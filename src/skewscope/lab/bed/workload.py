@@ -15,6 +15,8 @@ class WorkloadError(ValueError):
 class Workload:
     """Settings of the workload `tp`; lengths in tokens, times in ms where the name says so."""
 
+    engine: str = "own"
+    """`own`, or `vllm`: real vLLM, for which only what concerns clients, probes and gateways counts."""
     layers: tuple[int, ...] = (1,)
     """Layers of each pipeline stage; a step has two all-reduces a layer."""
     hidden: int = 256
@@ -50,6 +52,8 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.layers or not all(1 <= n <= 80 for n in self.layers):
             raise WorkloadError("layers: 1 to 80 for each stage")
+        if self.engine not in ("own", "vllm"):
+            raise WorkloadError("engine: own or vllm")
         if not 16 <= self.hidden <= 8192:
             raise WorkloadError("hidden: 16 to 8192")
         if self.noise not in ("none", "low", "mid", "high"):

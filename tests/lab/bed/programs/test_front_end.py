@@ -103,7 +103,7 @@ def test_a_client_that_goes_away_is_cancelled_unless_the_fault_is_on(front, igno
 def test_metrics_follow_the_engine_until_they_are_frozen(front):
     front.state["running"] = 3
     first = front.metrics()
-    assert 'vllm:num_requests_running{model_name="bed"} 3' in first
+    assert 'vllm:num_requests_running{model_name="bed",engine="0"} 3' in first
     front_end.OPTIONS["freeze_metrics"] = True
     front.state["running"] = 5
     assert front.metrics() == first

@@ -12,6 +12,7 @@ from skewscope.app.commands._run import say
 USAGE, UNAVAILABLE, NO_CASE = 2, 4, 5
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+VARIANTS = ("healthy", "faulty", "near_miss")
 NOISE = click.Choice(["none", "low", "mid", "high"])
 
 
@@ -148,8 +149,20 @@ Example:
 )
 @click.option("--only", default="", help="Comma-separated names instead of the whole suite.")
 @click.option("--all", "everything", is_flag=True, help="Every variant of every scenario.")
+@click.option("--variant", type=click.Choice(VARIANTS), help="This variant of every scenario.")
+@click.option("--length", default=0.7, show_default=True, help="Times of the scenarios, multiplied by this.")
+@click.option("--calm", default=1.0, show_default=True, help="The engine's times, multiplied: fewer packets.")
 @click.option("--noise", type=NOISE, help="Noise level instead of the scenarios'.")
-def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | None) -> None:
+def smoke(
+    seed: int,
+    folder: Path,
+    only: str,
+    everything: bool,
+    variant: str | None,
+    length: float,
+    calm: float,
+    noise: str | None,
+) -> None:
     """Record a dozen scenarios, run diagnose on each, print expected, found and delay.
 
     Cases that are already in the folder are not recorded again. An injection without effect is no case: up to
@@ -166,7 +179,9 @@ def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | Non
         names = [n for n in only.split(",") if n] or list(SUITE)
         if everything:
             names = [f"{row.name}.{v}" for row in catalogue.rows() for v in row.variants]
-        run_suite(names, seed, folder, noise)
+        elif variant:
+            names = [f"{row.name}.{variant}" for row in catalogue.rows() if variant in row.variants]
+        run_suite(names, seed, folder, noise, length, calm)
 
 
 @command.command(

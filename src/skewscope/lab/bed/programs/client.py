@@ -99,7 +99,13 @@ class Client:
         if self.s["distinct"]:  # else all begin alike, as prompts with one system prompt do
             prompt = f"{self.rng.getrandbits(64):016x}" + prompt[16:]
         body = json.dumps(
-            {"model": "bed", "prompt": prompt, "max_tokens": arrival.answer, "stream": True}
+            {
+                "model": "bed",
+                "prompt": prompt,
+                "max_tokens": arrival.answer,
+                "stream": True,
+                "ignore_eos": True,
+            }
         ).encode()
         head = (
             f"POST {self.s['path']} HTTP/1.1\r\nhost: {self.s['host']}:{self.s['port']}\r\n"

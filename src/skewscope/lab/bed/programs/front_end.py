@@ -113,10 +113,9 @@ class FrontEnd:
         timing = self.served.asked(prompt)
         prefill = self.settings.get("prefill")
         try:
-            if prefill:
-                await self._prefill_elsewhere(prefill, text, prompt)
+            sound = await self._prefill_elsewhere(prefill, text, prompt) if prefill else True
             self.tell_engine(id=request, prompt=prompt, answer=answer, prefilled=bool(prefill))
-            await self._stream(request, queue, out, close, "messages" in asked, timing)
+            await self._stream(request, queue, out, close, "messages" in asked, timing, sound)
             timing.end("length")
         except (ConnectionError, OSError):
             timing.end("abort")
@@ -126,8 +125,11 @@ class FrontEnd:
         finally:
             self.streams.pop(request, None)
 
-    async def _prefill_elsewhere(self, prefill: dict[str, Any], text: str, prompt: int) -> None:
-        """Let the prefill replica compute the prompt, then fetch its keys and values to every rank."""
+    async def _prefill_elsewhere(self, prefill: dict[str, Any], text: str, prompt: int) -> bool:
+        """Let the prefill replica compute the prompt, then fetch its keys and values to every rank.
+
+        Returns whether they came. The answer is given all the same: that is the fault.
+        """
         body = json.dumps({"model": "bed", "prompt": text, "max_tokens": 1, "stream": True}).encode()
         reader, out = await asyncio.open_connection(prefill["host"], prefill["port"])
         try:
@@ -140,8 +142,8 @@ class FrontEnd:
             size = prompt * prefill["token_bytes"]
             for _, ask in self.fetchers:
                 ask.write(json.dumps({"bytes": size}).encode() + b"\n")
-            for answers, _ in self.fetchers:
-                await answers.readline()
+            came = [await answers.readline() for answers, _ in self.fetchers]
+        return b"lost\n" not in came
 
     async def _stream(
         self,
@@ -151,6 +153,7 @@ class FrontEnd:
         close: bool,
         chat: bool,
         timing: Timing,
+        sound: bool = True,
     ) -> None:
         held, last = _head(close), False
         while not last:
@@ -158,7 +161,7 @@ class FrontEnd:
             timing.token()
             await _wait_before_write(self.rng)
             burn(20)
-            held += _chunk(_event(request, number, last, chat))
+            held += _chunk(_event(request, number if sound else None, last, chat))
             if last:
                 held += _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
             if last or number % OPTIONS["burst"] == 0:
@@ -217,8 +220,9 @@ async def _wait_before_write(rng: random.Random) -> None:
         await asyncio.sleep(ms / 1e3)
 
 
-def _event(request: str, number: int, last: bool, chat: bool) -> bytes:
-    text = " " + WORDS[(number * 7) % len(WORDS)]
+def _event(request: str, number: int | None, last: bool, chat: bool) -> bytes:
+    """Return one event; a number of None stands for what comes of damaged keys and values."""
+    text = "!" if number is None else " " + WORDS[(number * 7) % len(WORDS)]
     said: dict[str, Any] = {"index": 0, "finish_reason": "length" if last else None}
     said |= {"delta": {"content": text}} if chat else {"text": text, "logprobs": None}
     kind = "chat.completion.chunk" if chat else "text_completion"
