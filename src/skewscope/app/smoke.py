@@ -121,7 +121,7 @@ def _print(lines: list[Line], took_s: float) -> None:
         faults = line.truth.faults
         want = f"{faults[0].condition} {faults[0].culprit_id}" if faults else "nothing"
         delay = "-" if math.isnan(line.verdict.delay_s) else f"{line.verdict.delay_s:.2f} s"
-        table.add_row(line.name, want, line.verdict.found, delay, _effect(line.truth), _state(line))
+        table.add_row(line.name, want, line.verdict.found, delay, effect_of(line.truth), _state(line))
     console = Console()
     if not console.is_terminal:
         console.width = WIDE
@@ -136,7 +136,8 @@ def _print(lines: list[Line], took_s: float) -> None:
     )
 
 
-def _effect(truth: Truth) -> str:
+def effect_of(truth: Truth) -> str:
+    """Return the largest of the effects that are shown, and what was sent again beyond the paired run."""
     if not truth.faults:
         return "-"
     effect = truth.faults[0].effect

@@ -52,10 +52,10 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
     Raises BedUnavailableError where there is no vLLM, ProcessError where it does not start.
     """
     python = vllm_python()
-    model = _model(python)
+    made = model(python)
     for number, node in enumerate(ranks):
         environment = {**ENVIRONMENT, "VLLM_HOST_IP": node.address, "PYTHONPATH": ""}
-        words = command(python, model, ranks, number, bed.topology.http_port)
+        words = command(python, made, ranks, number, bed.topology.http_port)
         child = bed.processes.start(name_of(node), node.name, words, priority=0, environment=environment)
         bed.group(child.name).take(child.pid)
     mark = f":{bed.topology.http_port:04X} 00000000:0000 0A"
@@ -69,7 +69,7 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
         raise ProcessError(f"vLLM did not get ready: {bed.processes.last_lines(name_of(ranks[0]))}")
 
 
-def _model(python: Path) -> Path:
+def model(python: Path) -> Path:
     """Return the folder of the random model, made once per installation of vLLM."""
     folder = python.parent.parent / "skewscope-tiny-llama"
     if not (folder / "made").exists():
