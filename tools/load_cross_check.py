@@ -3,8 +3,8 @@
 Usage (root; SKEWSCOPE_VLLM names vLLM's Python): python -m tools.load_cross_check [--page FILE]
 One bed (two ranks, four clients in a closed loop, 40 tokens an answer): the bed's own clients, then vLLM's,
 then the bed's own again. Prints medians and 95th percentiles of time to first token and of chunk gaps, and
-requests a second. Exit code 1: a median of vLLM's lies outside the range of the two own runs by more than 2 ms
-and 5 %.
+requests a second. Exit code 1: a median of vLLM's lies outside the range of the two own runs by more than
+2 ms and 5 %.
 """
 
 import argparse
@@ -102,8 +102,8 @@ def page(runs: Mapping[str, Mapping[str, float]]) -> str:
 
 **Data: recorded from real processes on the test bed** ({datetime.now(UTC).date().isoformat()}, {machine()}).
 Made by `python -m tools.load_cross_check --page docs/results/load_generator.md` as root, once. One bed, its
-own engine with two ranks; {CLIENTS} clients in a closed loop, about {PROMPT} prompt tokens and {ANSWER} answer
-tokens a request; the bed's clients, then `vllm bench serve` with {REQUESTS} requests, then the bed's again.
+own engine with two ranks; {CLIENTS} clients in a closed loop, {PROMPT} prompt and {ANSWER} answer tokens
+a request; the bed's clients, then `vllm bench serve` with {REQUESTS} requests, then the bed's again.
 
 {table(runs)}
 The medians {said} (room: {ROOM_MS:g} ms or {ROOM_RATIO:.0%} beside the two own runs, which differ as well).
