@@ -32,20 +32,21 @@ async def watch(host: str, port: int, settings: dict[str, Any], health: bool) ->
     """Probe one front end for ever, or scrape one gateway."""
     pages = Path(settings["folder"]) / "metrics" / f"{host}_{port}"
     pages.mkdir(parents=True, exist_ok=True)
-    log = (Path(settings["folder"]) / f"{settings['name']}-{host}.jsonl").open("w", encoding="utf-8")
-    while True:
-        begun = time.time_ns()
-        try:
-            status = 200
+    rows = Path(settings["folder"]) / f"{settings['name']}-{host}.jsonl"
+    with rows.open("a", encoding="utf-8") as log:
+        while True:
+            begun = time.time_ns()
+            try:
+                status = 200
+                if health:
+                    status, _ = await asyncio.wait_for(get(host, port, "/health"), LIMIT_S)
+                _, page = await asyncio.wait_for(get(host, port, "/metrics"), LIMIT_S)
+                (pages / f"{begun}.prom").write_text(page, encoding="utf-8")
+            except (OSError, TimeoutError, IndexError, ValueError):
+                status = 0
             if health:
-                status, _ = await asyncio.wait_for(get(host, port, "/health"), LIMIT_S)
-            _, page = await asyncio.wait_for(get(host, port, "/metrics"), LIMIT_S)
-            (pages / f"{begun}.prom").write_text(page, encoding="utf-8")
-        except (OSError, TimeoutError, IndexError, ValueError):
-            status = 0
-        if health:
-            print(json.dumps({"ts_ns": begun, "health": status}), file=log, flush=True)
-        await asyncio.sleep(max(0.0, settings["every_s"] - (time.time_ns() - begun) / 1e9))
+                print(json.dumps({"ts_ns": begun, "health": status}), file=log, flush=True)
+            await asyncio.sleep(max(0.0, settings["every_s"] - (time.time_ns() - begun) / 1e9))
 
 
 async def main() -> None:
