@@ -235,14 +235,12 @@ class Bed:
         A quota does not bind real-time processes, and a real-time process does not feel its neighbours.
         """
         pid, group = self.processes[process].pid, self.group(process)
-        if not self.processes[process].real_time:  # it is in its group from the start
-            return lambda: group.quota(None)
         group.take(pid)
         self.processes.slowed(pid)
 
         def promote() -> None:
             group.quota(None)
-            group.give_back(pid, PRIORITY)
+            group.give_back(pid, self.processes[process].priority)
 
         return promote
 

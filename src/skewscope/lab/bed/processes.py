@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from skewscope.lab.bed.control import tell
-from skewscope.lab.bed.groups import family
+from skewscope.lab.bed.groups import each_thread, family
 from skewscope.lab.bed.needs import search_path
 from skewscope.lab.bed.system import namespace
 
@@ -39,6 +39,8 @@ class Child:
     node: str
     handle: subprocess.Popen[bytes]
     real_time: bool
+    priority: int = PRIORITY
+    """Its SCHED_RR priority, when it has one."""
 
     @property
     def pid(self) -> int:
@@ -67,6 +69,13 @@ class Processes:
     def real_time(self) -> list[int]:
         """Return the process ids of the children under real-time scheduling, with their own children."""
         return [p for c in self._children.values() if c.real_time for p in family(c.pid)]
+
+    def make_real_time(self, name: str, priority: int) -> None:
+        """Put a child that was started under the normal scheduler, and its own children, under SCHED_RR."""
+        child = self._children[name]
+        for pid in family(child.pid):
+            each_thread(pid, os.SCHED_RR, priority)
+        child.real_time, child.priority = True, priority
 
     def slowed(self, pid: int) -> None:
         """Note that a process was put under the normal scheduler: its waits are the fault, not a nuisance."""
@@ -108,7 +117,7 @@ class Processes:
                 cwd=self.folder,
                 preexec_fn=_die_with_parent,
             )
-        self._children[name] = Child(name, node, handle, bool(priority))
+        self._children[name] = Child(name, node, handle, bool(priority), priority or PRIORITY)
         return self._children[name]
 
     def program(self, name: str, node: str, module: str, settings: dict[str, Any], **how: Any) -> Child:

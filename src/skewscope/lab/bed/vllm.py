@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 READY_S = 400.0
 MASTER_PORT = 29501
+VLLM_PRIORITY = 1
 TEXT = Path("/usr/share/common-licenses/GPL-3")
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
@@ -45,10 +46,10 @@ def command(python: Path, model: Path, ranks: Sequence[Node], number: int, port:
 
 
 def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
-    """Start all ranks and wait for the server.
+    """Start all ranks under the normal scheduler, wait for the server, then make them real-time.
 
-    They stay under the normal scheduler, each in a group of a large weight: vLLM polls while it waits, and
-    three real-time processes that poll would leave two cores to nobody else, captures and clients included.
+    vLLM polls while it waits, so its priority is under that of clients and captures, which would otherwise
+    get no core.
     Raises BedUnavailableError where there is no vLLM, ProcessError where it does not start.
     """
     python = vllm_python()
@@ -56,8 +57,7 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
     for number, node in enumerate(ranks):
         environment = {**ENVIRONMENT, "VLLM_HOST_IP": node.address, "PYTHONPATH": ""}
         words = command(python, made, ranks, number, bed.topology.http_port)
-        child = bed.processes.start(name_of(node), node.name, words, priority=0, environment=environment)
-        bed.group(child.name).take(child.pid)
+        bed.processes.start(name_of(node), node.name, words, priority=0, environment=environment)
     mark = f":{bed.topology.http_port:04X} 00000000:0000 0A"
 
     def listens() -> bool:
@@ -67,6 +67,8 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
 
     if not until(listens, READY_S, 0.5):
         raise ProcessError(f"vLLM did not get ready: {bed.processes.last_lines(name_of(ranks[0]))}")
+    for node in ranks:
+        bed.processes.make_real_time(name_of(node), VLLM_PRIORITY)
 
 
 def model(python: Path) -> Path:
