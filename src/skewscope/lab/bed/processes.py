@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from skewscope.lab.bed.control import tell
-from skewscope.lab.bed.groups import each_thread, family
+from skewscope.lab.bed.groups import family
 from skewscope.lab.bed.needs import search_path
 from skewscope.lab.bed.system import namespace
 
@@ -69,13 +69,6 @@ class Processes:
     def real_time(self) -> list[int]:
         """Return the process ids of the children under real-time scheduling, with their own children."""
         return [p for c in self._children.values() if c.real_time for p in family(c.pid)]
-
-    def make_real_time(self, name: str, priority: int) -> None:
-        """Put a child that was started under the normal scheduler, and its own children, under SCHED_RR."""
-        child = self._children[name]
-        for pid in family(child.pid):
-            each_thread(pid, os.SCHED_RR, priority)
-        child.real_time, child.priority = True, priority
 
     def slowed(self, pid: int) -> None:
         """Note that a process was put under the normal scheduler: its waits are the fault, not a nuisance."""

@@ -46,7 +46,7 @@ def command(python: Path, model: Path, ranks: Sequence[Node], number: int, port:
 
 
 def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
-    """Start all ranks under the normal scheduler, wait for the server, then make them real-time.
+    """Start all ranks in groups of a large weight, wait for the server, then make them real-time.
 
     vLLM polls while it waits, so its priority is under that of clients and captures, which would otherwise
     get no core.
@@ -57,7 +57,8 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
     for number, node in enumerate(ranks):
         environment = {**ENVIRONMENT, "VLLM_HOST_IP": node.address, "PYTHONPATH": ""}
         words = command(python, made, ranks, number, bed.topology.http_port)
-        bed.processes.start(name_of(node), node.name, words, priority=0, environment=environment)
+        child = bed.processes.start(name_of(node), node.name, words, priority=0, environment=environment)
+        bed.group(child.name).take(child.pid)
     mark = f":{bed.topology.http_port:04X} 00000000:0000 0A"
 
     def listens() -> bool:
@@ -68,7 +69,9 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
     if not until(listens, READY_S, 0.5):
         raise ProcessError(f"vLLM did not get ready: {bed.processes.last_lines(name_of(ranks[0]))}")
     for node in ranks:
-        bed.processes.make_real_time(name_of(node), VLLM_PRIORITY)
+        child = bed.processes[name_of(node)]
+        bed.group(child.name).give_back(child.pid, VLLM_PRIORITY)
+        child.real_time, child.priority = True, VLLM_PRIORITY
 
 
 def model(python: Path) -> Path:
