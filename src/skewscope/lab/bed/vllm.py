@@ -71,7 +71,7 @@ def start(bed: Bed, ranks: Sequence[Node], name_of: Any) -> None:
     for node in ranks:
         child = bed.processes[name_of(node)]
         bed.group(child.name).give_back(child.pid, VLLM_PRIORITY)
-        child.real_time, child.priority = True, VLLM_PRIORITY
+        child.priority = VLLM_PRIORITY  # not `real_time`: that its threads wait for each other says nothing
 
 
 def model(python: Path) -> Path:
