@@ -11,6 +11,8 @@ PY     := $(BIN)/python
 # Where the code is that ruff looks at; folders that do not exist yet are left out.
 CODE   := $(wildcard src tests tools bench fuzz)
 ARGS   ?=
+# Scenarios of many packets: `make recordings` keeps them shorter than the others.
+HEAVY := c01.faulty,c23_network_congestion_incast.faulty,c35.faulty,c20_tp_straggler_vllm.faulty
 # A folder to find torch in, where .venv has none (pip install --target FOLDER torch).
 BED_TORCH ?=
 
@@ -91,6 +93,7 @@ record-all: setup  ## record and judge every variant of every scenario; goes on 
 	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --all -o out/bed-all $(ARGS)
 
 recordings: setup  ## record a faulty case of every scenario, small, and pack them: out/recordings.tar, at most 40 MB
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --only $(HEAVY) --length 0.4 --calm 3 -o out/recordings $(ARGS)
 	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --variant faulty --length 0.5 --calm 1.5 -o out/recordings $(ARGS)
 	$(PY) -m tools.recordings out/recordings out/recordings.tar
 
