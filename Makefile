@@ -11,10 +11,12 @@ PY     := $(BIN)/python
 # Where the code is that ruff looks at; folders that do not exist yet are left out.
 CODE   := $(wildcard src tests tools bench fuzz)
 ARGS   ?=
+# Scenarios of many packets: `make recordings` keeps them shorter than the others.
+HEAVY := c01.faulty,c23_network_congestion_incast.faulty,c35.faulty,c20_tp_straggler_vllm.faulty
 # A folder to find torch in, where .venv has none (pip install --target FOLDER torch).
 BED_TORCH ?=
 
-.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench fuzz results bed record-all docs lock changelog acceptance clean
+.PHONY: help setup demo test coverage check lint format types imports sizes mirror docs-check bench fuzz results bed record-all recordings bed-healthy docs lock changelog acceptance clean
 
 help:  ## print the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +91,15 @@ bed: setup  ## record and judge the smoke suite of the live test bed (needs root
 
 record-all: setup  ## record and judge every variant of every scenario; goes on where it was interrupted
 	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --all -o out/bed-all $(ARGS)
+
+recordings: setup  ## record a faulty case of every scenario, small, and pack them: out/recordings.tar, at most 40 MB
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --only $(HEAVY) --length 0.4 --calm 3 -o out/recordings $(ARGS)
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed smoke --variant faulty --length 0.5 --calm 1.5 -o out/recordings $(ARGS)
+	$(PY) -m tools.recordings out/recordings out/recordings.tar
+
+bed-healthy: setup  ## an hour more of healthy and control traffic for the ledger in docs/results (ARGS="--minutes 300")
+	$(if $(BED_TORCH),PYTHONPATH=$(BED_TORCH)) $(BIN)/skewscope lab bed healthy --ledger docs/results/healthy_ledger.tsv $(ARGS)
+	$(PY) -m tools.score_healthy docs/results/healthy_ledger.tsv --page docs/results/healthy_ledger.md
 
 docs: setup  ## write the pages of conditions, features and commands under docs/, and README's table
 	$(PY) -m tools.gen_docs

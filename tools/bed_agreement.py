@@ -31,7 +31,7 @@ def logged(case: Path) -> list[dict]:
 
 def differences(case: Path, client: str = "lg") -> tuple[np.ndarray, np.ndarray]:
     """Return the differences (ms) in time to first byte and in chunk gaps, wire less log."""
-    http = tables([case / "taps" / f"{client}.pcap.gz"], "http")
+    http = tables(sorted((case / "taps").glob(f"{client}.pcap*")), "http")
     ts, kind, flow = (http[name].to_numpy() for name in ("ts_ns", "kind", "flow"))
     asked = np.flatnonzero(kind == REQUEST)
     first_ms, gap_ms = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from rich.table import Table
 
 from skewscope.app.api import diagnose
 from skewscope.app.commands._run import say
+from skewscope.lab.bed.needs import BedUnavailableError
+from skewscope.lab.bed.processes import ProcessError
 from skewscope.lab.bed.record import BusyError, NoEffectError, record
-from skewscope.lab.bed.scenario import draw, scaled
+from skewscope.lab.bed.scenario import Drawn, draw, scaled
 from skewscope.lab.bed.truth import Truth, read
 from skewscope.lab.judge import Verdict, judge
 
@@ -54,21 +57,26 @@ class Line:
     """Traffic that was looked at."""
 
 
-def run_suite(names: list[str], seed: int, folder: Path, noise: str | None) -> None:
-    """Record what is not there yet, judge everything, print the table and totals."""
+def run_suite(
+    names: list[str], seed: int, folder: Path, noise: str | None, length: float = SHORTENED, calm: float = 1.0
+) -> None:
+    """Record what is not there yet, judge everything, print the table and totals.
+
+    Cases have their times multiplied by `length` and the engine's by `calm`, see `scenario.scaled`.
+    """
     start, lines = time.monotonic(), []
     for name in names:
-        lines.append(_one(name, seed, folder, noise))
+        lines.append(_one(name, seed, folder, lambda n, s: scaled(draw(n, s, noise), length, calm)))
         say(f"{name}: {_state(lines[-1])}")
         _note(folder, lines[-1])
     _print(lines, time.monotonic() - start)
 
 
-def _one(name: str, seed: int, folder: Path, noise: str | None) -> Line:
+def _one(name: str, seed: int, folder: Path, drawn_by: Callable[[str, int], Drawn]) -> Line:
     """Take the first seed whose injection has an effect; what had none is no case, and is said."""
     why_not = ""
     for k in range(SEEDS):
-        drawn = scaled(draw(name, seed + k * SEED_STEP, noise), SHORTENED)
+        drawn = drawn_by(name, seed + k * SEED_STEP)
         case = folder / f"{drawn.name}.{drawn.variant}.s{drawn.seed}"
         if not (case / "truth.toml").exists():
             try:
@@ -77,7 +85,7 @@ def _one(name: str, seed: int, folder: Path, noise: str | None) -> Line:
                 why_not = str(error)
                 say(f"{why_not}; trying another seed")
                 continue
-            except BusyError as error:
+            except (BusyError, BedUnavailableError, ProcessError) as error:
                 return Line(name, why_not=str(error))
         truth = read((case / "truth.toml").read_text(encoding="utf-8"))
         report = diagnose([case / "taps"])
@@ -113,7 +121,7 @@ def _print(lines: list[Line], took_s: float) -> None:
         faults = line.truth.faults
         want = f"{faults[0].condition} {faults[0].culprit_id}" if faults else "nothing"
         delay = "-" if math.isnan(line.verdict.delay_s) else f"{line.verdict.delay_s:.2f} s"
-        table.add_row(line.name, want, line.verdict.found, delay, _effect(line.truth), _state(line))
+        table.add_row(line.name, want, line.verdict.found, delay, effect_of(line.truth), _state(line))
     console = Console()
     if not console.is_terminal:
         console.width = WIDE
@@ -128,7 +136,8 @@ def _print(lines: list[Line], took_s: float) -> None:
     )
 
 
-def _effect(truth: Truth) -> str:
+def effect_of(truth: Truth) -> str:
+    """Return the largest of the effects that are shown, and what was sent again beyond the paired run."""
     if not truth.faults:
         return "-"
     effect = truth.faults[0].effect

@@ -131,7 +131,19 @@ def test_an_unknown_scenario_is_refused(name):
 def test_a_quick_suite_shortens_but_never_under_two_seconds():
     drawn = scenario.draw("c20", 1)
     short = scenario.scaled(drawn, 0.01)
-    assert (short.lead_s, short.fault_s, short.after_s) == (2.0, 2.0, drawn.after_s)
+    assert (short.lead_s, short.fault_s, short.after_s) == (2.0, 2.0, 1.0)
+
+
+def test_a_calm_engine_computes_longer_and_is_otherwise_the_same():
+    drawn = scenario.draw("c20", 1)
+    calm = scenario.scaled(drawn, 1.0, calm=1.5)
+    assert calm.workload.compute_ms == 1.5 * drawn.workload.compute_ms
+    assert (calm.lead_s, calm.fault_s, calm.injections) == (drawn.lead_s, drawn.fault_s, drawn.injections)
+
+
+def test_a_stretched_case_has_its_change_in_the_middle():
+    long = scenario.stretched(scenario.draw("c20.near_miss", 1), 100.0)
+    assert (long.lead_s, long.fault_s, long.after_s) == pytest.approx((30.0, 40.0, 30.0))
 
 
 def test_the_catalogue_counts_what_is_there_and_what_is_missing():

@@ -7,10 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from skewscope.lab.bed import gateways, network
+from skewscope.lab.bed import gateways, network, vllm
 from skewscope.lab.bed.cleanup import Claim
 from skewscope.lab.bed.groups import CpuGroup
 from skewscope.lab.bed.processes import PRIORITY, Processes
@@ -102,7 +103,7 @@ class Bed:
             gateways.start(self, node, backends)
         for name, flow in self.workload.flows.items():
             self.start_flow(name, **flow)
-        if self.workload.probes_every_s:
+        if self.workload.probes_every_s and not self.workload.training:
             self._start_probes()
         if self.workload.heartbeats_every_s:
             self._start_heartbeats()
@@ -112,6 +113,9 @@ class Bed:
 
     def _start_replica(self, ranks: tuple[Node, ...], prefill: tuple[Node, ...] = ()) -> None:
         load, leader = self.workload, ranks[0]
+        if load.engine == "vllm":
+            vllm.start(self, ranks, rank_of)
+            return
         for number, node in enumerate(ranks):
             settings = {
                 "rank": number, "tp": len(ranks) // load.stages, "layers": load.layers,
@@ -153,11 +157,17 @@ class Bed:
         return names
 
     def _start_probes(self) -> None:
-        (node,) = self.topology.of_role("management")[:1]
-        targets = [[r[0].address, self.topology.http_port] for r in self.topology.replicas()]
-        self.processes.program(
-            "probes", node.name, "probes", {"targets": targets, "every_s": self.workload.probes_every_s}
-        )
+        nodes = self.topology.of_role("management")[:1]
+        if not nodes:
+            return
+        fronts = [r[0] for r in (self.topology.of_role("prefill"), *self.topology.replicas()) if r]
+        also = gateways.metrics_port(self.workload.gateway)
+        settings = {
+            "targets": [[n.address, self.topology.http_port] for n in fronts],
+            "pages": [[n.address, also] for n in self.topology.of_role("gateway") if also],
+            "every_s": self.workload.probes_every_s,
+        }  # fmt: skip
+        self.processes.program("probes", nodes[0].name, "probes", settings)
         self.processes.wait_ready("probes")
 
     def _start_heartbeats(self) -> None:
@@ -215,6 +225,10 @@ class Bed:
             self._groups[process] = CpuGroup(process)
         return self._groups[process]
 
+    def group_folders(self) -> dict[str, Path]:
+        """Return the folders of the processor groups that exist, by process."""
+        return {name: group.path for name, group in self._groups.items()}
+
     def demote(self, process: str) -> Callable[[], None]:
         """Put a process under the normal scheduler, in its own group; return the way back.
 
@@ -226,7 +240,7 @@ class Bed:
 
         def promote() -> None:
             group.quota(None)
-            group.give_back(pid, PRIORITY)
+            group.give_back(pid, self.processes[process].priority)
 
         return promote
 
@@ -237,7 +251,7 @@ class Bed:
         for leader in leaders:
             if self.workload.training:
                 self.processes.set_rank(rank_of(leader), reset=self._runs)
-            else:
+            elif self.workload.engine == "own":
                 self.processes.tell(front_of(leader), reset=True)
         time.sleep(SETTLE_S)
         for name in self.main_clients():

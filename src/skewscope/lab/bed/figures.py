@@ -132,9 +132,12 @@ def counts(span: Span) -> dict[str, float]:
 
 
 def transfers(log: Sequence[Mapping[str, Any]], span: Span) -> dict[str, float]:
-    """Return the median time in ms of acknowledged bulk transfers that began in the stretch."""
+    """Return the median time in ms of bulk transfers that began in the stretch, and how many failed."""
     inside = [r for r in log if span.start_ns <= r["start_ns"] < span.end_ns]
-    return {"transfer_p50_ms": quantile([(r["end_ns"] - r["start_ns"]) / 1e6 for r in inside], 0.5)}
+    return {
+        "transfer_p50_ms": quantile([(r["end_ns"] - r["start_ns"]) / 1e6 for r in inside], 0.5),
+        "failed_transfers": float(sum(not r.get("whole", True) for r in inside)),
+    }
 
 
 def beats(logs: Sequence[Sequence[Mapping[str, Any]]], span: Span) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Real gateways in front of the engine: nginx and HAProxy, with the settings a scenario asks for."""
+"""Real gateways in front of the engine: nginx, HAProxy, or a router of `routers`, as a scenario asks for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skewscope.lab.bed.needs import OPTIONAL, BedUnavailableError, search_path
+from skewscope.lab.bed import routers
+from skewscope.lab.bed.needs import OPTIONAL, PACKAGES, BedUnavailableError, search_path
 from skewscope.lab.bed.processes import ProcessError, until
 from skewscope.lab.bed.system import inside
 
@@ -55,6 +56,9 @@ frontend clients
   bind *:{port}
   maxconn {max_connections}
   default_backend engine
+frontend metrics
+  bind *:{metrics_port}
+  http-request use-service prometheus-exporter if {{ path /metrics }}
 backend engine
   http-reuse {reuse}
 {servers}
@@ -64,10 +68,19 @@ DEFAULTS: dict[str, Any] = {
     "max_connections": 1000, "server_connections": 0, "reuse": "safe",
 }  # fmt: skip
 
+METRICS_PORTS = {"haproxy": 8405, **dict.fromkeys(PACKAGES, routers.METRICS_PORT)}
+"""Where a gateway shows metrics; nginx has none in this format."""
+
+
+def metrics_port(settings: Mapping[str, Any]) -> int:
+    """Return the port of the gateway's metrics page; 0 where it has none."""
+    return METRICS_PORTS.get({**DEFAULTS, **settings}["kind"], 0)
+
 
 def configuration(settings: Mapping[str, Any], backends: list[list[Any]], port: int, folder: str) -> str:
     """Return the text of the gateway's configuration file."""
     s = {**DEFAULTS, **settings, "port": port, "folder": folder}
+    s["metrics_port"] = METRICS_PORTS["haproxy"]
     s["busy_bytes"] = 2 * s["buffer_bytes"]
     if s["kind"] == "nginx":
         s["servers"] = " ".join(f"server {host}:{p};" for host, p in backends)
@@ -80,6 +93,9 @@ def configuration(settings: Mapping[str, Any], backends: list[list[Any]], port: 
 def start(bed: Bed, node: Node, backends: list[list[Any]]) -> None:
     """Start the gateway; raises BedUnavailableError where the program is missing."""
     kind = {**DEFAULTS, **bed.workload.gateway}["kind"]
+    if kind in PACKAGES:
+        routers.start(bed, node, kind, backends)
+        return
     program = shutil.which(kind, path=search_path())
     if program is None:
         raise BedUnavailableError(f"the bed needs the program {kind} (Debian package {OPTIONAL[kind]})")

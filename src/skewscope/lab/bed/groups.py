@@ -46,15 +46,17 @@ class CpuGroup:
             (self.path / "cpu.cfs_quota_us").write_text(str(us))
 
     def take(self, pid: int) -> None:
-        """Move a process with its threads into the group, under the normal scheduler."""
-        each_thread(pid, os.SCHED_OTHER, 0)
-        (self.path / "cgroup.procs").write_text(str(pid))
+        """Move a process, its threads and its own children into the group, under the normal scheduler."""
+        for one in family(pid):
+            each_thread(one, os.SCHED_OTHER, 0)
+            (self.path / "cgroup.procs").write_text(str(one))
 
     def give_back(self, pid: int, priority: int) -> None:
         """Move a process back to the root group, under real-time scheduling."""
         with suppress(OSError):  # the process may have ended
-            (base() / "cgroup.procs").write_text(str(pid))
-            each_thread(pid, os.SCHED_RR, priority)
+            for one in family(pid):
+                (base() / "cgroup.procs").write_text(str(one))
+                each_thread(one, os.SCHED_RR, priority)
 
     def close(self) -> None:
         """End what still runs in the group and remove it."""
@@ -66,6 +68,16 @@ def each_thread(pid: int, policy: int, priority: int) -> None:
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):  # a thread may end meanwhile
             os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that descend from it. Source: /proc/<pid>/task/<tid>/children."""
+    out = [pid]
+    for one in out:
+        with suppress(OSError):  # it may end meanwhile
+            for task in Path(f"/proc/{one}/task").iterdir():
+                out += map(int, (task / "children").read_text(encoding="ascii").split())
+    return out
 
 
 def pin(pid: int, cpus: set[int] | None) -> None:

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skewscope.lab.bed.control import tell
+from skewscope.lab.bed.groups import family
 from skewscope.lab.bed.needs import search_path
 from skewscope.lab.bed.system import namespace
 
@@ -38,6 +39,8 @@ class Child:
     node: str
     handle: subprocess.Popen[bytes]
     real_time: bool
+    priority: int = PRIORITY
+    """Its SCHED_RR priority, when it has one."""
 
     @property
     def pid(self) -> int:
@@ -59,9 +62,13 @@ class Processes:
         """Return the names of all children that were not stopped."""
         return list(self._children)
 
+    def children(self) -> list[Child]:
+        """Return all children that were not stopped."""
+        return list(self._children.values())
+
     def real_time(self) -> list[int]:
-        """Return the process ids of the children under real-time scheduling."""
-        return [c.pid for c in self._children.values() if c.real_time]
+        """Return the process ids of the children under real-time scheduling, with their own children."""
+        return [p for c in self._children.values() if c.real_time for p in family(c.pid)]
 
     def slowed(self, pid: int) -> None:
         """Note that a process was put under the normal scheduler: its waits are the fault, not a nuisance."""
@@ -77,6 +84,7 @@ class Processes:
         priority: int = PRIORITY,
         cpu: int | None = None,
         stdin: int = subprocess.DEVNULL,
+        environment: Mapping[str, str] | None = None,
     ) -> Child:
         """Start a program on a node; priority 0 means the normal scheduler."""
         scheduler = ["chrt", "-r", str(priority)] if priority else ["chrt", "-o", "0"]
@@ -90,6 +98,7 @@ class Processes:
             "PYTHONDONTWRITEBYTECODE": "1",
             "GLOO_SOCKET_IFNAME": "eth0",
             "OMP_NUM_THREADS": "1",
+            **(environment or {}),
         }
         with (self.folder / f"{name}.out").open("wb") as out:
             handle = subprocess.Popen(
@@ -101,7 +110,7 @@ class Processes:
                 cwd=self.folder,
                 preexec_fn=_die_with_parent,
             )
-        self._children[name] = Child(name, node, handle, bool(priority))
+        self._children[name] = Child(name, node, handle, bool(priority), priority or PRIORITY)
         return self._children[name]
 
     def program(self, name: str, node: str, module: str, settings: dict[str, Any], **how: Any) -> Child:

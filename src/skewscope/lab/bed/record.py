@@ -12,11 +12,14 @@ from pathlib import Path
 
 from skewscope.lab.bed import figures
 from skewscope.lab.bed.bed import Bed, rank_of
+from skewscope.lab.bed.counters import Sampler, text
 from skewscope.lab.bed.injector import load_all
 from skewscope.lab.bed.needs import require
+from skewscope.lab.bed.pcapng import from_pcap
 from skewscope.lab.bed.play import Played, Player
 from skewscope.lab.bed.scenario import Drawn, Injection
-from skewscope.lab.bed.taps import Taps, cut
+from skewscope.lab.bed.system import port
+from skewscope.lab.bed.taps import Taps
 from skewscope.lab.bed.truth import Fault, Truth, write
 
 TRIES = 3
@@ -57,11 +60,12 @@ class Case:
     tries: int
 
 
-def record(drawn: Drawn, out: Path, snap: int, say: Callable[[str], None]) -> Case:
+def record(drawn: Drawn, out: Path, snap: int, say: Callable[[str], None], paired: bool = True) -> Case:
     """Record a case in the folder `out`, which must not exist or be empty.
 
-    Raises BedUnavailableError, NoEffectError, BusyError (`out` is then not made), or what a failing bed
-    raises.
+    Without `paired` no run without the injection comes first, so no effect is measured or asked for: for
+    controls, where only the findings count. Raises BedUnavailableError, NoEffectError, BusyError (`out` is
+    then not made), or what a failing bed raises.
     """
     kinds = load_all()
     programs = {p for i in drawn.injections for p in kinds[i.injector].NEEDS} | set(drawn.needs)
@@ -69,7 +73,7 @@ def record(drawn: Drawn, out: Path, snap: int, say: Callable[[str], None]) -> Ca
     objections: list[str] = []
     for number in range(1, TRIES + 1):
         with Bed(drawn.topology, drawn.workload, drawn.seed) as bed:
-            taken = _Take(bed, drawn, snap)
+            taken = _Take(bed, drawn, snap, paired)
             objections = taken.objections()
             if not objections:
                 return Case(out, taken.write(out, number), number)
@@ -80,15 +84,17 @@ def record(drawn: Drawn, out: Path, snap: int, say: Callable[[str], None]) -> Ca
 class _Take:
     """One paired and one recorded run on one bed."""
 
-    def __init__(self, bed: Bed, drawn: Drawn, snap: int) -> None:
+    def __init__(self, bed: Bed, drawn: Drawn, snap: int, paired: bool) -> None:
         self.bed, self.drawn = bed, drawn
         player = Player(bed, drawn)
         self.paired: Played | None = None
-        if drawn.injections:
+        if drawn.injections and paired:
             self.paired = player.play(with_faults=False)
             bed.quiesce()
         self.taps: list[Taps] = []
+        self.sampler = Sampler(bed.processes, bed.topology, bed.group_folders)
         self.played = player.play(with_faults=True, begin_taps=lambda: self._begin_taps(snap))
+        self.sampler.stop()
         self.lost: int = self.taps[0].close()
         bed.quiesce(drain_s=0.0)
         bed.end()
@@ -103,6 +109,7 @@ class _Take:
             if n.tapped
         }
         self.taps.append(Taps(self.bed.processes, snaps))
+        self.sampler.start()
 
     def objections(self) -> list[str]:
         """Return why this run cannot be used."""
@@ -150,18 +157,24 @@ class _Take:
         """Write the case; raises NoEffectError before anything is written."""
         drawn = self.drawn
         asked = drawn.visible or drawn.visible_count
-        if asked and not figures.shown(self.fault, self.healthy, drawn.visible, drawn.visible_count):
+        if (
+            self.paired
+            and asked
+            and not figures.shown(self.fault, self.healthy, drawn.visible, drawn.visible_count)
+        ):
             moved = ", ".join(f"{k} {v:.2f}" for k, v in self.effect().items())
             raise NoEffectError(f"{drawn.name} with seed {drawn.seed}: no measurable effect ({moved})")
         (out / "taps").mkdir(parents=True, exist_ok=True)
         firsts = []
         for tap in self.taps[0].taps:
-            data, first_ns = cut(tap.file.read_bytes(), self.played.end_ns)
-            with gzip.GzipFile(out / "taps" / f"{tap.node}.pcap.gz", "wb", compresslevel=6, mtime=0) as file:
-                file.write(data)
+            data, first_ns = from_pcap(tap.file.read_bytes(), port(tap.node), self.played.end_ns, tap.snap)
+            _packed(out / "taps" / f"{tap.node}.pcapng.gz", data)
             if first_ns:
                 firsts.append(first_ns)
         self._write_logs(out)
+        (out / "counters").mkdir(exist_ok=True)
+        for node, samples in self.sampler.samples.items():
+            (out / "counters" / f"{node}.txt").write_text(text(samples), encoding="ascii")
         truth = self._truth(min(firsts), tries)
         (out / "truth.toml").write_text(write(truth), encoding="utf-8")
         return truth
@@ -177,9 +190,8 @@ class _Take:
                 if played.start_ns <= r.get("start_ns", r.get("due_ns", r.get("ts_ns", 0))) < played.end_ns
             ]
             if kept:
-                text = "".join(json.dumps(r) + "\n" for r in kept)
-                with gzip.GzipFile(out / "logs" / f"{file.name}.gz", "wb", mtime=0) as target:
-                    target.write(text.encode())
+                lines = "".join(json.dumps(r) + "\n" for r in kept)
+                _packed(out / "logs" / f"{file.name}.gz", lines.encode())
         for page in sorted(self.bed.folder.glob("metrics/*/*.prom")):
             if played.start_ns <= int(page.stem) < played.end_ns:
                 (out / "metrics" / page.parent.name).mkdir(parents=True, exist_ok=True)
@@ -238,6 +250,12 @@ class _Take:
                 visible_from=tuple(f"tap:{n}" for n in ([node.name] if node.tapped else []) + neighbours),
             ),
         )
+
+
+def _packed(file: Path, data: bytes) -> None:
+    """Write a file compressed, the same bytes for the same data."""
+    with gzip.GzipFile(file, "wb", compresslevel=6, mtime=0) as target:
+        target.write(data)
 
 
 def _strength_name(injection: Injection) -> str:

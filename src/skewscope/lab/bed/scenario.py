@@ -272,6 +272,21 @@ def with_trace(drawn: Drawn, file: Path, rate: float) -> Drawn:
     return replace(drawn, workload=replace(drawn.workload, clients={"main": load, **clients}))
 
 
-def scaled(drawn: Drawn, factor: float) -> Drawn:
-    """Return the same case with lead and fault shortened to `factor`, never under 2 s: for quick suites."""
-    return replace(drawn, lead_s=max(2.0, drawn.lead_s * factor), fault_s=max(2.0, drawn.fault_s * factor))
+def scaled(drawn: Drawn, factor: float, calm: float = 1.0) -> Drawn:
+    """Return the same case with its times shortened to `factor`, for quick suites and small archives.
+
+    Lead and fault are never under 2 s, the rest never under 1 s. The engine computes `calm` times as long in
+    each step, so that as many times fewer packets pass.
+    """
+    return replace(
+        drawn,
+        lead_s=max(2.0, drawn.lead_s * factor),
+        fault_s=max(2.0, drawn.fault_s * factor),
+        after_s=max(1.0, drawn.after_s * factor),
+        workload=replace(drawn.workload, compute_ms=drawn.workload.compute_ms * calm),
+    )
+
+
+def stretched(drawn: Drawn, length_s: float) -> Drawn:
+    """Return the same case made `length_s` long; what is injected lasts for the middle 40 %."""
+    return replace(drawn, lead_s=0.3 * length_s, fault_s=0.4 * length_s, after_s=0.3 * length_s)

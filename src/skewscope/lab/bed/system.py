@@ -17,7 +17,7 @@ class CommandError(RuntimeError):
     """A system program ended with an error; the message holds its complaint."""
 
 
-def run(*words: object, check: bool = True, text: str | None = None) -> str:
+def run(*words: object, check: bool = True, text: str | None = None, limit_s: float = LIMIT_S) -> str:
     """Run a program without a shell; return its standard output.
 
     Raises CommandError where it ends with an error (unless `check` is false) or takes too long.
@@ -26,7 +26,7 @@ def run(*words: object, check: bool = True, text: str | None = None) -> str:
     env = {**os.environ, "PATH": search_path(), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, input=text, timeout=LIMIT_S, env=env, check=False
+            command, capture_output=True, text=True, input=text, timeout=limit_s, env=env, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CommandError(f"{' '.join(command)}: {error}") from None

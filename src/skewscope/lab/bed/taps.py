@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 from skewscope.lab.bed.processes import PRIORITY, ProcessError, Processes, until
 from skewscope.lab.bed.system import SWITCH, port
 
-NANOSECONDS, HEADER_BYTES, RECORD = b"\x4d\x3c\xb2\xa1", 24, struct.Struct("<IIII")
 FLUSH_S = 1.3
 """libpcap hands a block of a quiet port over after up to one second."""
 
@@ -60,21 +58,3 @@ def _command(tap: Tap) -> list[object]:
         "tcpdump", "-i", port(tap.node), "-s", tap.snap, "--time-stamp-precision=nano", "-B", 8192,
         "-Z", "root", "-n", "-w", tap.file,
     ]  # fmt: skip
-
-
-def cut(data: bytes, end_ns: int) -> tuple[bytes, int]:
-    """Return a capture of this bed up to its last frame at or before `end_ns`, and its first time stamp (ns).
-
-    The captures end at slightly different times; cut, they end together. Only the form written here is
-    known (classic pcap, little-endian, nanoseconds); anything else comes back as it is, with a 0.
-    """
-    if data[:4] != NANOSECONDS:
-        return data, 0
-    kept, first_ns, at = HEADER_BYTES, 0, HEADER_BYTES
-    while at + RECORD.size <= len(data):
-        seconds, ns, length, _ = RECORD.unpack_from(data, at)
-        at += RECORD.size + length
-        ts_ns = seconds * 1_000_000_000 + ns
-        if at <= len(data) and ts_ns <= end_ns:
-            kept, first_ns = at, min(first_ns or ts_ns, ts_ns)
-    return data[:kept], first_ns

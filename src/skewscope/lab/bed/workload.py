@@ -15,6 +15,8 @@ class WorkloadError(ValueError):
 class Workload:
     """Settings of the workload `tp`; lengths in tokens, times in ms where the name says so."""
 
+    engine: str = "own"
+    """`own`, or `vllm`: real vLLM, for which only what concerns clients, probes and gateways counts."""
     layers: tuple[int, ...] = (1,)
     """Layers of each pipeline stage; a step has two all-reduces a layer."""
     hidden: int = 256
@@ -39,7 +41,8 @@ class Workload:
     gateway: Mapping[str, Any] = field(default_factory=dict)
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"main": {"clients": 4}})
     """Groups of clients by name. `main` and those that begin with `main` run from the start."""
-    probes_every_s: float = 0.0
+    probes_every_s: float = 1.0
+    """How often the management node asks each front end for its health and its metrics; 0 = never."""
     kv_token_bytes: int = 4096
     """Bytes of keys and values of one token at one rank, where prefill and decode are apart."""
     heartbeats_every_s: float = 0.0
@@ -49,6 +52,8 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.layers or not all(1 <= n <= 80 for n in self.layers):
             raise WorkloadError("layers: 1 to 80 for each stage")
+        if self.engine not in ("own", "vllm"):
+            raise WorkloadError("engine: own or vllm")
         if not 16 <= self.hidden <= 8192:
             raise WorkloadError("hidden: 16 to 8192")
         if self.noise not in ("none", "low", "mid", "high"):

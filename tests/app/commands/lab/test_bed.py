@@ -66,7 +66,12 @@ def test_a_recording_is_a_case_and_nothing_is_left(root, tmp_path):
     truth = read((tmp_path / "case" / "truth.toml").read_text())
     assert truth.source == "bed"
     assert not truth.faults
-    assert len(list((tmp_path / "case" / "taps").iterdir())) >= 3
+    taps = sorted((tmp_path / "case" / "taps").iterdir())
+    assert len(taps) >= 3
+    assert all(t.name.endswith(".pcapng.gz") for t in taps)
+    sent = 'node_network_transmit_bytes_total{device="eth0"}'
+    assert (tmp_path / "case" / "counters" / "n0.txt").read_text().count(sent) > 3
+    assert list(tmp_path.glob("case/metrics/*/*.prom"))
     assert not cleanup.leftovers()
 
 

@@ -103,7 +103,7 @@ def test_a_client_that_goes_away_is_cancelled_unless_the_fault_is_on(front, igno
 def test_metrics_follow_the_engine_until_they_are_frozen(front):
     front.state["running"] = 3
     first = front.metrics()
-    assert 'vllm:num_requests_running{model_name="bed"} 3' in first
+    assert 'vllm:num_requests_running{model_name="bed",engine="0"} 3' in first
     front_end.OPTIONS["freeze_metrics"] = True
     front.state["running"] = 5
     assert front.metrics() == first
@@ -118,3 +118,35 @@ def test_health_can_lie(front):
     asyncio.run(front._respond("/health", b"", out, False))
     asyncio.run(front._respond("/nonsense", b"", out, False))
     assert [x.split(b" ")[1] for x in out.data.split(b"HTTP/1.1")[1:]] == [b"200", b"503", b"404"]
+
+
+def test_a_lost_transfer_is_answered_all_the_same_with_damaged_text(front, monkeypatch):
+    async def lost(prefill, text, prompt):
+        return False
+
+    front.settings["prefill"] = {"host": "x", "port": 1, "token_bytes": 1}
+    monkeypatch.setattr(front, "_prefill_elsewhere", lost)
+    out = Out()
+
+    async def main():
+        body = json.dumps({"prompt": "abcd", "max_tokens": 3}).encode()
+        task = asyncio.create_task(front.complete(body, out, close=False))
+        while not front.streams:
+            await asyncio.sleep(0)
+        (request,) = front.streams
+        for number in (1, 2, 3):
+            front.streams[request].put_nowait((number, number == 3))
+        await task
+
+    asyncio.run(main())
+    assert out.data.startswith(b"HTTP/1.1 200 OK")
+    assert out.data.count(b'"text": "!"') == 3
+    assert b"[DONE]" in out.data
+
+
+def test_the_page_counts_what_was_served(front):
+    serve(front, Out(), tokens=3)
+    page = front.metrics()
+    assert 'vllm:request_success_total{finished_reason="length",model_name="bed",engine="0"} 1' in page
+    assert 'vllm:inter_token_latency_seconds_count{model_name="bed",engine="0"} 2' in page
+    assert 'vllm:prompt_tokens_total{model_name="bed",engine="0"} 6' in page

@@ -12,6 +12,7 @@ from skewscope.app.commands._run import say
 USAGE, UNAVAILABLE, NO_CASE = 2, 4, 5
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+VARIANTS = ("healthy", "faulty", "near_miss")
 NOISE = click.Choice(["none", "low", "mid", "high"])
 
 
@@ -148,8 +149,20 @@ Example:
 )
 @click.option("--only", default="", help="Comma-separated names instead of the whole suite.")
 @click.option("--all", "everything", is_flag=True, help="Every variant of every scenario.")
+@click.option("--variant", type=click.Choice(VARIANTS), help="This variant of every scenario.")
+@click.option("--length", default=0.7, show_default=True, help="Times of the scenarios, multiplied by this.")
+@click.option("--calm", default=1.0, show_default=True, help="The engine's times, multiplied: fewer packets.")
 @click.option("--noise", type=NOISE, help="Noise level instead of the scenarios'.")
-def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | None) -> None:
+def smoke(
+    seed: int,
+    folder: Path,
+    only: str,
+    everything: bool,
+    variant: str | None,
+    length: float,
+    calm: float,
+    noise: str | None,
+) -> None:
     """Record a dozen scenarios, run diagnose on each, print expected, found and delay.
 
     Cases that are already in the folder are not recorded again. An injection without effect is no case: up to
@@ -166,7 +179,44 @@ def smoke(seed: int, folder: Path, only: str, everything: bool, noise: str | Non
         names = [n for n in only.split(",") if n] or list(SUITE)
         if everything:
             names = [f"{row.name}.{v}" for row in catalogue.rows() for v in row.variants]
-        run_suite(names, seed, folder, noise)
+        elif variant:
+            names = [f"{row.name}.{variant}" for row in catalogue.rows() if variant in row.variants]
+        run_suite(names, seed, folder, noise, length, calm)
+
+
+@command.command(
+    short_help="Add hours of healthy and control traffic to a ledger.",
+    epilog="""\b
+Example:
+  sudo skewscope lab bed healthy --minutes 90 -o out/healthy""",
+)
+@click.option("--minutes", default=60.0, show_default=True, help="Stop beginning new pieces after this long.")
+@click.option("--piece", "piece_s", default=120.0, show_default=True, help="Length of one recording in s.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    default="out/healthy",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for what had a false alarm.",
+)
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; ledger.tsv in the folder if not given."
+)
+def healthy(minutes: float, piece_s: float, folder: Path, ledger: Path | None) -> None:
+    """Record pieces of traffic with nothing wrong in them, run diagnose on each, note what it said.
+
+    Scenarios (healthy ones and near misses) and levels of noise take turns. The ledger gets a line per piece;
+    a later run goes on behind its last line. `python -m tools.score_healthy LEDGER` sums it up.
+    """
+    from skewscope.app.healthy import run
+
+    with _Complaints():
+        from skewscope.lab.bed.needs import require
+
+        require()
+        run(ledger or folder / "ledger.tsv", folder, minutes, piece_s, say)
 
 
 class _Complaints:

@@ -1,4 +1,4 @@
-"""The prefill side of KV transfers behaves in another way: a pause first, tiny pieces, a low rate."""
+"""The prefill side of KV transfers changes: a pause first, tiny pieces, a low rate, failures."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "think_s": 0.0, "keep_alive": True, "read_bps": 0.0, "receive_buffer": 0, "hang_up_after": 0,
     "stagger_s": 0.05, "path": "/v1/completions",
     "most_prompt": 400, "most_answer": 80, "trace_start_s": 0.0, "upload_bps": 0.0, "idle_s": 0.0,
+    "distinct": False,
 }  # fmt: skip
 READ_EVERY_S = 0.2
 END, EMPTY = b"0\r\n\r\n", b"content-length: 0\r\n"
@@ -94,8 +95,17 @@ class Client:
         return ended == "complete"
 
     async def _send(self, s: socket.socket, arrival: Arrival) -> None:
+        prompt = "abcd" * arrival.prompt
+        if self.s["distinct"]:  # else all begin alike, as prompts with one system prompt do
+            prompt = f"{self.rng.getrandbits(64):016x}" + prompt[16:]
         body = json.dumps(
-            {"model": "bed", "prompt": "abcd" * arrival.prompt, "max_tokens": arrival.answer, "stream": True}
+            {
+                "model": "bed",
+                "prompt": prompt,
+                "max_tokens": arrival.answer,
+                "stream": True,
+                "ignore_eos": True,
+            }
         ).encode()
         head = (
             f"POST {self.s['path']} HTTP/1.1\r\nhost: {self.s['host']}:{self.s['port']}\r\n"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from skewscope.lab.bed.control import heard, listen, ready
+from skewscope.lab.bed.programs.metrics import Served, Timing
 
 OPTIONS: dict[str, Any] = {
     "work": 1.0,  # processor time per token, in units of about a microsecond per prompt token
@@ -75,7 +76,7 @@ class FrontEnd:
         self.settings = settings
         self.streams: dict[str, asyncio.Queue[tuple[int, bool]]] = {}
         self.state = {"running": 0, "waiting": 0, "usage": 0.0, "preemptions": 0}
-        self.counts = {"tokens": 0, "prompt_tokens": 0, "requests": 0}
+        self.served = Served()
         self.frozen = ""
         self.rng = random.Random(settings["seed"])
         self.engine: asyncio.StreamWriter
@@ -109,23 +110,26 @@ class FrontEnd:
             await asyncio.sleep(OPTIONS["before_ms"] / 1e3)
         request = f"cmpl-{self.rng.getrandbits(48):012x}"
         queue = self.streams[request] = asyncio.Queue()
-        self.counts["requests"] += 1
-        self.counts["prompt_tokens"] += prompt
+        timing = self.served.asked(prompt)
         prefill = self.settings.get("prefill")
         try:
-            if prefill:
-                await self._prefill_elsewhere(prefill, text, prompt)
+            sound = await self._prefill_elsewhere(prefill, text, prompt) if prefill else True
             self.tell_engine(id=request, prompt=prompt, answer=answer, prefilled=bool(prefill))
-            await self._stream(request, queue, out, close, chat="messages" in asked)
+            await self._stream(request, queue, out, close, "messages" in asked, timing, sound)
+            timing.end("length")
         except (ConnectionError, OSError):
+            timing.end("abort")
             if not OPTIONS["ignore_cancel"]:
                 self.tell_engine(cancel=request)
             raise ConnectionError from None
         finally:
             self.streams.pop(request, None)
 
-    async def _prefill_elsewhere(self, prefill: dict[str, Any], text: str, prompt: int) -> None:
-        """Let the prefill replica compute the prompt, then fetch its keys and values to every rank."""
+    async def _prefill_elsewhere(self, prefill: dict[str, Any], text: str, prompt: int) -> bool:
+        """Let the prefill replica compute the prompt, then fetch its keys and values to every rank.
+
+        Returns whether they came. The answer is given all the same: that is the fault.
+        """
         body = json.dumps({"model": "bed", "prompt": text, "max_tokens": 1, "stream": True}).encode()
         reader, out = await asyncio.open_connection(prefill["host"], prefill["port"])
         try:
@@ -138,8 +142,8 @@ class FrontEnd:
             size = prompt * prefill["token_bytes"]
             for _, ask in self.fetchers:
                 ask.write(json.dumps({"bytes": size}).encode() + b"\n")
-            for answers, _ in self.fetchers:
-                await answers.readline()
+            came = [await answers.readline() for answers, _ in self.fetchers]
+        return b"lost\n" not in came
 
     async def _stream(
         self,
@@ -148,14 +152,16 @@ class FrontEnd:
         out: asyncio.StreamWriter,
         close: bool,
         chat: bool,
+        timing: Timing,
+        sound: bool = True,
     ) -> None:
         held, last = _head(close), False
         while not last:
             number, last = await queue.get()
+            timing.token()
             await _wait_before_write(self.rng)
             burn(20)
-            held += _chunk(_event(request, number, last, chat))
-            self.counts["tokens"] += 1
+            held += _chunk(_event(request, number if sound else None, last, chat))
             if last:
                 held += _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
             if last or number % OPTIONS["burst"] == 0:
@@ -169,18 +175,7 @@ class FrontEnd:
         """Return the metrics page, in vLLM's names."""
         if OPTIONS["freeze_metrics"] and self.frozen:
             return self.frozen
-        values = {
-            "num_requests_running": ("gauge", self.state["running"]),
-            "num_requests_waiting": ("gauge", self.state["waiting"]),
-            "kv_cache_usage_perc": ("gauge", self.state["usage"]),
-            "num_preemptions_total": ("counter", self.state["preemptions"]),
-            "prompt_tokens_total": ("counter", self.counts["prompt_tokens"]),
-            "generation_tokens_total": ("counter", self.counts["tokens"]),
-        }
-        self.frozen = "".join(
-            f'# TYPE vllm:{name} {kind}\nvllm:{name}{{model_name="bed"}} {value}\n'
-            for name, (kind, value) in values.items()
-        )
+        self.frozen = self.served.page(self.state)
         return self.frozen
 
     async def serve(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
@@ -225,8 +220,9 @@ async def _wait_before_write(rng: random.Random) -> None:
         await asyncio.sleep(ms / 1e3)
 
 
-def _event(request: str, number: int, last: bool, chat: bool) -> bytes:
-    text = " " + WORDS[(number * 7) % len(WORDS)]
+def _event(request: str, number: int | None, last: bool, chat: bool) -> bytes:
+    """Return one event; a number of None stands for what comes of damaged keys and values."""
+    text = "!" if number is None else " " + WORDS[(number * 7) % len(WORDS)]
     said: dict[str, Any] = {"index": 0, "finish_reason": "length" if last else None}
     said |= {"delta": {"content": text}} if chat else {"text": text, "logprobs": None}
     kind = "chat.completion.chunk" if chat else "text_completion"

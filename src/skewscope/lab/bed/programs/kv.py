@@ -2,14 +2,17 @@
 
 The fetcher is asked over a Unix socket, one line of JSON with `bytes`, and answers with a line at the end. On
 the wire: eight bytes of size from the fetcher, then that many bytes back, over one connection per pair that
-stays open. The server may be silent for `before_s` first, send pieces of `piece_bytes`, or be held to
-`rate_bps`; its control socket changes these.
+stays open. The server may be silent for `before_s` first, send pieces of `piece_bytes`, be held to
+`rate_bps`, reset a share `fail_ratio` of the transfers half-way, or close the connection behind a share
+`close_ratio` of them; its control socket changes these. A transfer that failed is answered with `lost`, and a
+connection that ended is opened again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import struct
 import sys
 import time
@@ -19,7 +22,14 @@ from typing import Any
 from skewscope.lab.bed.control import heard, listen, ready
 
 SIZE = struct.Struct("<Q")
-OPTIONS: dict[str, Any] = {"before_s": 0.0, "piece_bytes": 262144, "rate_bps": 0.0}
+HALF_S = 0.005
+OPTIONS: dict[str, Any] = {
+    "before_s": 0.0,
+    "piece_bytes": 262144,
+    "rate_bps": 0.0,
+    "fail_ratio": 0.0,
+    "close_ratio": 0.0,
+}
 
 
 class Server:
@@ -27,6 +37,7 @@ class Server:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.options = {**OPTIONS, **settings.get("options", {})}
+        self.rng = random.Random(settings["name"])
 
     async def serve(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
@@ -35,12 +46,21 @@ class Server:
                 (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
                 await asyncio.sleep(self.options["before_s"])
                 piece = int(self.options["piece_bytes"])
-                for start in range(0, size, piece):
+                fails = self.rng.random() < self.options["fail_ratio"]
+                closes = self.rng.random() < self.options["close_ratio"]
+                for start in range(0, size // 2 if fails else size, piece):
                     part = min(piece, size - start)
                     out.write(bytes(part))
                     await out.drain()
                     if self.options["rate_bps"]:
                         await asyncio.sleep(part * 8 / self.options["rate_bps"])
+                if fails:
+                    await asyncio.sleep(HALF_S)  # what was sent gets there
+                    out.transport.abort()
+                    return
+                if closes:
+                    out.close()
+                    return
         except (asyncio.IncompleteReadError, ConnectionError):
             out.close()
 
@@ -63,16 +83,32 @@ class Fetcher:
             size = int(json.loads(line)["bytes"])
             async with self.turn:
                 begun = time.time_ns()
+                whole = await self._fetch(size)
+            row = {"start_ns": begun, "end_ns": time.time_ns(), "transfer_bytes": size, "whole": whole}
+            print(json.dumps(row), file=self.log, flush=True)
+            answers.write(b"done\n" if whole else b"lost\n")
+
+    async def _fetch(self, size: int) -> bool:
+        """Fetch `size` bytes; return whether all came. Where not, the connection is opened anew.
+
+        A connection that had ended before anything came is no failed transfer: it is asked for once more.
+        """
+        for _ in range(2):
+            left = size
+            try:
                 self.out.write(SIZE.pack(size))
-                left = size
                 while left:
                     data = await self.reader.read(min(left, 1 << 18))
                     if not data:
-                        return
+                        raise ConnectionError
                     left -= len(data)
-            row = {"start_ns": begun, "end_ns": time.time_ns(), "transfer_bytes": size}
-            print(json.dumps(row), file=self.log, flush=True)
-            answers.write(b"done\n")
+                return True
+            except ConnectionError:
+                self.out.close()
+                await self.connect()
+            if left < size:
+                break
+        return False
 
 
 async def main() -> None:
