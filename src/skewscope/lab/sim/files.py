@@ -1,0 +1,142 @@
+"""A run's samples as the files that agents, exporters and kernels write: what the sources read back."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from skewscope.core.schemas import Kind
+from skewscope.lab.sim.vantage.emit import Emission
+from skewscope.lab.sim.vantage.job import Column, Job, labels_text, products
+
+TREES = ("sysfs_infiniband", "sysfs_pci", "ethtool")
+ROLE = {Kind.BUCKET: "_bucket", Kind.SUM: "_sum", Kind.COUNT: "_count"}
+TYPE = {"counter32": "counter", "counter64": "counter", "histogram": "histogram"}
+SENTINEL = 9223372036854775794
+"""What DCGM answers for a field that it could not read."""
+
+
+def write(emission: Emission, folder: Path) -> list[Path]:
+    """Write the files of a case below `folder`; returns them.
+
+    counters/<host>.<product>.txt[.gz]: trees as `grep -r .` prints them, or `ethtool -S`, a reading after a
+    `# time` line. metrics/<target>/<unix ns>.prom: a page a scrape.
+    """
+    written: list[Path] = []
+    for job in emission.jobs:
+        if job.product in TREES:
+            written += _trees(emission, job, folder / "counters")
+        else:
+            written += _pages(emission, job, folder / "metrics")
+    return written
+
+
+def _scrapes(emission: Emission, job: Job) -> dict[tuple[str, int], tuple[int, list[int]]]:
+    """Return (target, scrape) -> (time in ns, places of its entities), lost scrapes left out."""
+    found: dict[tuple[str, int], tuple[int, list[int]]] = {}
+    stamped = job.times_s + job.ahead_s
+    for place, target in enumerate(job.targets):
+        for number in range(len(job.times_s)):
+            if job.kept[number, place]:
+                at_ns = emission.start_ns + int(stamped[number, place] * 1e9)
+                found.setdefault((target, number), (at_ns, []))[1].append(place)
+    return found
+
+
+def _trees(emission: Emission, job: Job, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    texts: dict[str, list[str]] = defaultdict(list)
+    series = products()[job.product]["series"]
+    for (target, number), (at_ns, places) in sorted(_scrapes(emission, job).items()):
+        lines = texts[target]
+        lines.append(f"# time {at_ns // 10**9}.{at_ns % 10**9:09}")
+        for place in places:
+            device = job.entities[place].removeprefix(f"{target}/")
+            if job.product == "ethtool":
+                lines.append(f"# ethtool -S {device}")
+                lines.append("NIC statistics:")
+            for c in job.columns:
+                raw, value = series[c.name]["raw"], _raw(c, series[c.name], number, place)
+                lines.append(_tree_line(job.product, device, raw, value))
+    written = []
+    for target, lines in texts.items():
+        path = folder / f"{target}.{job.product}.txt.gz"
+        with gzip.GzipFile(path, "wb", mtime=0) as file:
+            file.write(("\n".join(lines) + "\n").encode())
+        written.append(path)
+    return written
+
+
+def _tree_line(product: str, device: str, raw: str, value: float) -> str:
+    """Return a reading as `grep -r .` shows the file, or as `ethtool -S` shows it."""
+    if product == "ethtool":
+        return f"     {raw}: {round(value)}"
+    if product == "sysfs_pci":
+        address = device.removeprefix("pci ")
+        if raw.startswith("aer_"):
+            file, name = raw.split("/")
+            return f"{address}/{file}: {name} {round(value)}"
+        if raw.endswith("speed"):
+            return f"{address}/{raw}: {value:g} GT/s PCIe"
+        return f"{address}/{raw}: {round(value)}"
+    name, port = device.split("/")
+    if raw == "rate":
+        return f"{name}/ports/{port}/rate: {value:g} Gb/sec (4X NDR)"
+    if raw == "state":
+        return f"{name}/ports/{port}/state: {round(value)}: {'ACTIVE' if value == 4 else 'DOWN'}"
+    part = "hw_counters" if raw in HW or raw.startswith(("np_", "rp_", "roce_")) else "counters"
+    return f"{name}/ports/{port}/{part}/{raw}: {round(value)}"
+
+
+HW = frozenset(
+    {"out_of_buffer", "out_of_sequence", "packet_seq_err", "rnr_nak_retry_err", "local_ack_timeout_err",
+     "rx_write_requests", "req_cqe_error"}
+)  # fmt: skip
+"""Counters that stand in `hw_counters`."""
+
+
+def _raw(c: Column, said: dict[str, object], number: int, place: int) -> float:
+    """Return a value in the product's unit, as the product rounds it."""
+    value = float(np.broadcast_to(c.values, c.values.shape)[number, place])
+    return value / float(said.get("scale", 1.0))  # type: ignore[arg-type]
+
+
+def _pages(emission: Emission, job: Job, folder: Path) -> list[Path]:
+    written = []
+    series = products()[job.product]["series"]
+    for (target, number), (at_ns, places) in sorted(_scrapes(emission, job).items()):
+        lines: list[str] = []
+        told: set[str] = set()
+        for c in job.columns:
+            said = series[c.name]
+            if said["raw"] not in told:
+                told.add(said["raw"])
+                lines.append(f"# TYPE {said['raw']} {TYPE.get(said['kind'], 'gauge')}")
+            for place in places:
+                lines.append(_sample(job, c, said, number, place, target))
+        # Several exporters of one host have pages of their own, as they have ports of their own.
+        path = folder / target.replace(":", "_") / f"{job.product}.{at_ns}.prom"
+        if path.exists():
+            path = path.with_name(f"{job.product}_net.{at_ns}.prom")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _sample(job: Job, c: Column, said: dict[str, object], number: int, place: int, target: str) -> str:
+    labels = dict(c.labels)
+    part = job.entities[place].removeprefix(target).lstrip("/")
+    if job.product == "dcgm_exporter":
+        labels |= {"gpu": part.removeprefix("gpu"), "Hostname": target}
+    elif part:
+        labels["device"] = part
+    if c.kind == Kind.BUCKET:
+        labels["le"] = "+Inf" if np.isinf(c.bound) else f"{c.bound:g}"
+    value = _raw(c, said, number, place)
+    text = str(SENTINEL) if np.isnan(value) else repr(round(value, 9) + 0.0)
+    shown = "{" + labels_text(labels) + "}" if labels else ""
+    return f"{said['raw']}{ROLE.get(c.kind, '')}{shown} {text}"
