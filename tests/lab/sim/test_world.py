@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_run_to_the_last_bit() -> None:
 def test_requests_and_tokens_are_conserved(name: str) -> None:
     made = run(name)
     ended = made.times[:, k.Q_END] > 0
-    assert ended.mean() > 0.5
+    assert ended.mean() > 0.3
     assert np.all(made.counts[ended, k.N_DONE] == made.counts[ended, k.N_OUTPUT])
     assert np.all(made.times[ended, k.Q_FIRST] <= made.times[ended, k.Q_END])
     assert np.all(made.times[ended, k.Q_READY] >= made.demand.at_s[ended])
