@@ -68,12 +68,16 @@ def _streams() -> list[r.StreamRow]:
     return rows
 
 
+def _span() -> r.FrameSpan:
+    return r.FrameSpan(_file(2), 9_001, 10_600, 840, "ip.addr == 10.77.0.12")
+
+
 def _evidence() -> list[r.Evidence]:
     return [
         r.Evidence("own_time_p95_s", 0.0954, "s", 0.0415, [(_file(2), 10_235), (_file(2), 10_611)]),
         r.Evidence("own_time_excess_ratio", 2.31, "ratio", 1.0, [(_file(2), 10_235)]),
         r.Evidence("last_to_enter_ratio", 0.96, "ratio", 0.25, [(_file(1), 9_920)]),
-        r.Evidence("transit_p50_s", 0.00021, "s", 0.0002, []),
+        r.Evidence("transit_p50_s", 0.00021, "s", 0.0002, [], [_span()]),
         r.Evidence("retransmissions", 0.0, "count", None, []),
     ]
 

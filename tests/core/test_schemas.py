@@ -31,3 +31,8 @@ def test_what_was_read_says_where_and_of_what():
 def test_tables_of_flows_name_both_ends_and_the_tap():
     for schema in CAPTURED:
         assert {"tap", "flow", "way", "src", "dst"} <= set(schema.columns), schema.name
+
+
+def test_other_tables_name_the_source_the_line_and_the_entity():
+    for schema in READ:
+        assert {"source", "line", "entity"} <= set(schema.columns), schema.name

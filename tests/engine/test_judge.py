@@ -6,17 +6,22 @@ import pytest
 from skewscope.core.condition import NO_DATA, Verdicts
 from skewscope.core.directory import Directory, Tap
 from skewscope.core.entry import Timing
-from skewscope.core.features import FeatureRows
+from skewscope.core.features import FeatureRows, Slice
+from skewscope.core.report import FrameSpan
+from skewscope.core.schemas import PACKETS
+from skewscope.core.tables import Table
 from skewscope.engine import judge as module
 from skewscope.engine.judge import Judge
+from skewscope.engine.sight import Sight
 from tests.engine.tables import Above, entry, rows
 
 TICK = 100_000_000
 NOWHERE = Directory(taps=[Tap(0, "one.pcap")])
 
 
-def judged(judge, made, number=0):
-    return judge.step(number * TICK, (number + 1) * TICK, made, NOWHERE)
+def judged(judge, made, number=0, sight=None):
+    slice_ = Slice(number * TICK, (number + 1) * TICK, {}, NOWHERE)
+    return judge.step(slice_, made, sight or Sight())
 
 
 def test_rows_that_lack_a_needed_feature_never_reach_the_detector():
@@ -95,6 +100,25 @@ def test_evidence_carries_units_baseline_and_packets():
     assert (evidence.name, evidence.value, evidence.unit, evidence.baseline) == ("x", 5.0, "s", 0.5)
     assert evidence.packets == [("one.pcap", 42)]
     assert finding.onset_ns == 17
+
+
+def test_every_number_has_the_frames_of_its_scope():
+    judge, sight = Judge(entry(), Above()), Sight()
+    directory = Directory(addresses=["-", "a"], taps=NOWHERE.taps)
+    packets = Table(PACKETS, {"ts_ns": np.array([5, 6]), "frame": np.array([3, 4]), "src": np.array([1, 1])})
+    slice_ = Slice(0, TICK, {"packets": packets}, directory)
+    sight.note(slice_)
+    ((finding,), _) = judge.step(slice_, rows(x=[5.0]), sight)
+    assert finding.evidence[0].spans == [FrameSpan("one.pcap", 3, 4, 2, "ip.addr == a")]
+
+
+def test_evidence_is_that_of_the_highest_score():
+    judge = Judge(entry(), Above())
+    ((finding,), _) = judged(judge, rows(x=[5.0]))
+    for number, value in enumerate((9.0, 7.0), 1):
+        judged(judge, rows(x=[value]), number)
+    assert finding.evidence[0].value == (9.0 if finding.score > 0 else 5.0)
+    assert finding.windows == 3
 
 
 @pytest.mark.parametrize("at", [[-1, 5], [0, 0], [0, -1]])

@@ -1,4 +1,6 @@
 import math
+import os
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +130,79 @@ def test_a_product_that_says_nonsense_is_refused(tmp_path, body, why):
     file.write_text(f'product = "p"\ndoc = "d"\n{body}\n')
     with pytest.raises(NameTableError, match=why):
         read_product(file, known)
+
+
+def test_every_name_that_netq_accepts_is_mapped_or_left_out_on_purpose():
+    file = Path(os.environ.get("SKEWSCOPE_SAMPLES", "")) / "counters/netq_default_otlp_metric_names.txt"
+    if not file.exists():
+        pytest.skip("SKEWSCOPE_SAMPLES names no folder with recorded samples")
+    listed = [n for n in file.read_text().splitlines() if n and not n.startswith("#")]
+    product = products()["dts"]
+    assert len(listed) == 169
+    assert [n for n in listed if canonical("dts", n) is None and n not in product.unmapped] == []
+    assert sum(n in product.aliases for n in listed) == 151
+
+
+@pytest.mark.parametrize(
+    ("fact", "spellings"),
+    [
+        (
+            "rdma.packet_seq_err",
+            [
+                ("sysfs_infiniband", "packet_seq_err"),
+                ("dts", "hw_packet_seq_err"),
+                ("node_exporter", "node_infiniband_packet_sequence_errors_total"),
+            ],
+        ),
+        (
+            "eth.rx_prio3_pause_s",
+            [
+                ("ethtool", "rx_prio3_pause_duration"),
+                ("dts", "rx_prio3_pause_duration"),
+                ("node_exporter", "node_ethtool_received_prio3_pause_duration"),
+            ],
+        ),
+        (
+            "engine.kv_usage_ratio",
+            [
+                ("vllm", "vllm:kv_cache_usage_perc"),
+                ("vllm", "vllm:gpu_cache_usage_perc"),
+                ("sglang", "sglang:token_usage"),
+                ("trtllm", "trtllm_kv_cache_utilization"),
+                ("dynamo", "kvstats_gpu_cache_usage_percent"),
+            ],
+        ),
+        (
+            "engine.itl_s",
+            [
+                ("vllm", "vllm:inter_token_latency_seconds"),
+                ("vllm", "vllm:time_per_output_token_seconds"),
+                ("sglang", "sglang:inter_token_latency_seconds"),
+            ],
+        ),
+    ],
+)
+def test_one_fact_has_many_names(fact, spellings):
+    for product, raw in spellings:
+        found = canonical(product, raw)
+        assert found is not None, raw
+        assert found.name == fact
+
+
+def test_a_port_counts_words_in_sysfs_and_bytes_in_the_exporter():
+    sysfs = canonical("sysfs_infiniband", "port_rcv_data")
+    exporter = canonical("node_exporter", "node_infiniband_port_data_received_bytes_total")
+    assert sysfs is not None
+    assert exporter is not None
+    assert sysfs.name == exporter.name
+    assert (sysfs.value(100), exporter.value(400)) == (400, 400)
+
+
+def test_a_counter_with_and_without_its_suffix():
+    for raw in ("vllm:prompt_tokens", "vllm:prompt_tokens_total"):
+        found = canonical("vllm", raw)
+        assert found is not None
+        assert found.name == "engine.prompt_tokens"
+        product = exposed(raw)
+        assert product is not None
+        assert product.product == "vllm"

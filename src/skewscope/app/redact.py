@@ -172,6 +172,7 @@ def _files(report: Report) -> Iterator[str]:
     for incident in report.incidents:
         for evidence in [*incident.evidence, *(e for f in incident.findings for e in f.evidence)]:
             yield from (file for file, _ in evidence.packets)
+            yield from (span.file for span in evidence.spans)
     for lanes in report.lanes:
         yield from (s.frame[0] for s in lanes.spans if s.frame)
     yield from (s.frame[0] for s in report.streams if s.frame)

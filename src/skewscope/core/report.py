@@ -8,14 +8,33 @@ SCHEMA = "skewscope.report/1"
 
 
 @dataclass
+class FrameSpan:
+    """Frames of one file that a number was measured from, counted as Wireshark counts.
+
+    `packets` of those from `first` to `last` belong to it: the ones that the display filter shows.
+    """
+
+    file: str
+    first: int
+    last: int
+    packets: int
+    display_filter: str
+
+
+@dataclass
 class Evidence:
-    """One number behind a finding; `packets` are (file, frame) pairs as Wireshark counts."""
+    """One number behind a finding.
+
+    `packets` are (file, frame) pairs where single packets carry the number, `spans` the frames of its
+    scope that it was measured from.
+    """
 
     name: str
     value: float
     unit: str
     baseline: float | None = None
     packets: list[tuple[str, int]] = field(default_factory=list)
+    spans: list[FrameSpan] = field(default_factory=list)
 
 
 @dataclass

@@ -9,10 +9,11 @@ import numpy as np
 from skewscope.core.condition import FINDING, NO_DATA, Detector, Verdicts, Window
 from skewscope.core.directory import Directory
 from skewscope.core.entry import Entry
-from skewscope.core.features import FeatureRows
-from skewscope.core.report import Evidence, Finding
+from skewscope.core.features import FeatureRows, Slice
+from skewscope.core.report import Evidence, Finding, FrameSpan
 from skewscope.core.tables import Array
 from skewscope.engine.lifecycle import ScopeLife, Verdict
+from skewscope.engine.sight import Sight
 
 MAX_SCOPES = 1 << 16
 """Scopes that one detector follows; further ones are answered "no data" and counted."""
@@ -40,17 +41,17 @@ class Judge:
         """Needed features that were known at least once."""
 
     def step(
-        self, start_ns: int, end_ns: int, rows: FeatureRows | None, directory: Directory
+        self, slice_: Slice, rows: FeatureRows | None, sight: Sight
     ) -> tuple[list[Finding], list[Finding]]:
         """Judge one window; returns (findings that fire now, findings that end now)."""
         fired: list[Finding] = []
         if rows is not None and len(rows.keys):
-            window = self._window(start_ns, end_ns, rows)
+            window = self._window(slice_.start_ns, slice_.end_ns, rows)
             if len(window):
                 self.judged += len(window)
                 verdicts = self._detector.step(window)
-                fired = self._absorb(window, verdicts, directory)
-        ended = [done for life in self._lives.values() if life.open and (done := life.advance(end_ns))]
+                fired = self._absorb(window, verdicts, _Tracer(sight, slice_.directory))
+        ended = [done for life in self._lives.values() if life.open and (done := life.advance(slice_.end_ns))]
         return fired, ended
 
     def open_findings(self) -> list[Finding]:
@@ -97,7 +98,7 @@ class Judge:
                     self._state[name] = np.concatenate([array, fresh])
         return slot
 
-    def _absorb(self, window: Window, verdicts: Verdicts, directory: Directory) -> list[Finding]:
+    def _absorb(self, window: Window, verdicts: Verdicts, trace: _Tracer) -> list[Finding]:
         fired = []
         told = verdicts.state != NO_DATA  # neither for nor against: m of n counts judged windows
         if not self._lives:
@@ -111,14 +112,19 @@ class Judge:
                     continue
                 life = self._lives[key] = ScopeLife(self.entry, key)
             onset = int(verdicts.onset_ns[i]) or window.start_ns
-            evidence = self._evidence(window, verdicts, i, directory) if found else []
-            finding = life.step(Verdict(window.end_ns, found, float(verdicts.score[i]), onset, evidence))
+            score = float(verdicts.score[i])
+            wanted = found and life.wants(score)
+            evidence = self._evidence(window, verdicts, i, onset, trace) if wanted else []
+            finding = life.step(Verdict(window.end_ns, found, score, onset, evidence))
             if finding is not None:
                 fired.append(finding)
         return fired
 
-    def _evidence(self, window: Window, verdicts: Verdicts, i: int, directory: Directory) -> list[Evidence]:
+    def _evidence(
+        self, window: Window, verdicts: Verdicts, i: int, onset_ns: int, trace: _Tracer
+    ) -> list[Evidence]:
         evidence = []
+        spans = trace.spans(window.keys[i], min(onset_ns, window.start_ns))
         for name, unit in self.entry.evidence.items():
             if name not in verdicts.evidence or name.endswith(BASELINE):
                 continue
@@ -127,8 +133,8 @@ class Judge:
                 continue
             base = verdicts.evidence.get(name + BASELINE)
             baseline = float(base[i]) if base is not None and np.isfinite(base[i]) else None
-            packets = _packets(window.frames, name, i, directory)
-            evidence.append(Evidence(name, value, unit, baseline, packets))
+            packets = trace.packets(window.frames, name, i)
+            evidence.append(Evidence(name, value, unit, baseline, packets, spans))
         return evidence
 
 
@@ -151,8 +157,17 @@ class _Rows(Mapping[str, Array]):
         return len(self._columns)
 
 
-def _packets(frames: Mapping[str, Array], name: str, i: int, directory: Directory) -> list[tuple[str, int]]:
-    at = frames.get(name)
-    if at is None or at[i, 0] < 0 or at[i, 1] <= 0:
-        return []
-    return [(directory.taps[int(at[i, 0])].path, int(at[i, 1]))]
+class _Tracer:
+    """Names the packets behind numbers."""
+
+    def __init__(self, sight: Sight, directory: Directory) -> None:
+        self._sight, self._directory = sight, directory
+
+    def spans(self, key: str, since_ns: int) -> list[FrameSpan]:
+        return self._sight.spans(key, since_ns, self._directory)
+
+    def packets(self, frames: Mapping[str, Array], name: str, i: int) -> list[tuple[str, int]]:
+        at = frames.get(name)
+        if at is None or at[i, 0] < 0 or at[i, 1] <= 0:
+            return []
+        return [(self._directory.taps[int(at[i, 0])].path, int(at[i, 1]))]

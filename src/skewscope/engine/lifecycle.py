@@ -34,6 +34,10 @@ class ScopeLife:
         self.open: Finding | None = None
         self._last_found_ns = 0
 
+    def wants(self, score: float) -> bool:
+        """Say whether the evidence of a verdict with this score would be told."""
+        return self.open is None or score >= self.open.score
+
     def step(self, verdict: Verdict) -> Finding | None:
         """Absorb a verdict; returns the finding when it fires now."""
         self._recent.append(verdict)

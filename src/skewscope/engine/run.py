@@ -12,6 +12,7 @@ from skewscope.core.entry import Entry
 from skewscope.core.features import Feature, FeatureRows, Slice
 from skewscope.core.report import Finding, NoData
 from skewscope.engine.judge import Judge
+from skewscope.engine.sight import Sight
 
 Observer = Callable[[Slice, Mapping[str, FeatureRows]], None]
 
@@ -40,6 +41,7 @@ class Engine:
                 raise ValueError(f"{entry.id}: scope {entry.scope!r} has no feature {', '.join(unknown)}")
         self._judges = [Judge(entry, detector) for entry, detector in plan.conditions]
         self._observers = observers
+        self._sight = Sight()
         self.findings: list[Finding] = []
         """All findings so far, in the order in which they fired; open ones have end_ns None."""
 
@@ -52,9 +54,10 @@ class Engine:
                 rows[feature.SPEC.scope] = feature.update(slice_, rows)
         for observe in self._observers:
             observe(slice_, rows)
+        self._sight.note(slice_)
         fired: list[Finding] = []
         for judge in self._judges:
-            now, _ = judge.step(slice_.start_ns, slice_.end_ns, rows.get(judge.entry.scope), slice_.directory)
+            now, _ = judge.step(slice_, rows.get(judge.entry.scope), self._sight)
             fired += now
         self.findings += fired
         return fired

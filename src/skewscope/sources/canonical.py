@@ -65,6 +65,8 @@ class Name:
     """What the product's value is multiplied by."""
     sentinels: frozenset[float] = frozenset()
     """Values of the product that mean "not known"."""
+    versions: str = ""
+    """Versions of the product that use the alias, where not all do."""
 
     def value(self, raw: float) -> float:
         """Return a product's value in the canonical unit; NaN where it is a sentinel."""
@@ -181,7 +183,12 @@ def read_product(file: Path, known: Mapping[str, Name]) -> Product:
         if raw in made.aliases:
             raise NameTableError(f"{file.name}: {raw} is given twice")
         own = frozenset(map(float, settings.get("sentinels", ())))
-        made.aliases[raw] = replace(known[to], scale=float(settings.get("scale", 1)), sentinels=common | own)
+        made.aliases[raw] = replace(
+            known[to],
+            scale=float(settings.get("scale", 1)),
+            sentinels=common | own,
+            versions=settings.get("versions", ""),
+        )
     for why, listed in data.get("unmapped", {}).items():
         for raw in (name for short in listed for name in spread(short)):
             if raw in made.aliases or raw in made.unmapped:

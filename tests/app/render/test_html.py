@@ -72,6 +72,7 @@ def test_says_what_the_report_says(straggler):
         "Data: packet captures, recorded on a test bed",
         "n2.pcap.gz:10235",
         "wireshark -r captures/n2.pcap.gz -g 10235",
+        "n2.pcap.gz:9001-10600",
         "Healthy rounds beside faulty ones",
         "86 ms",
         "143 ms",

@@ -66,3 +66,11 @@ def test_a_broken_report_does_not_fit(straggler):
     data["incidents"][0]["culprits"][0]["kind"] = "person"
     with pytest.raises(jsonschema.ValidationError):
         CHECK.validate(data)
+
+
+def test_packets_are_the_ends_of_the_spans_where_no_single_one_carries_the_number(straggler):
+    exact, _, _, median, nothing = json.to_dict(straggler)["incidents"][0]["evidence"]
+    assert [p["frame"] for p in exact["packets"]] == [10_235, 10_611]
+    assert [p["frame"] for p in median["packets"]] == [9_001, 10_600]
+    assert median["spans"][0]["packets"] == 840
+    assert nothing["packets"] == []

@@ -3,7 +3,7 @@
 import pytest
 
 from skewscope.app.render import wording
-from skewscope.core.report import Culprit, Input, Report, Victim
+from skewscope.core.report import Culprit, Evidence, FrameSpan, Input, Report, Victim
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,20 @@ def test_the_next_command(straggler, healthy):
 def test_the_rest_without_data_is_counted():
     report = Report([Input("x", "pcap", 5)], (0, 10**9))
     assert wording.not_judged(report) == ""
+
+
+def test_where_a_number_comes_from():
+    span = FrameSpan("x/n1.pcap", 7, 90, 12, "ip.addr == 10.0.0.1")
+    assert wording.traces(Evidence("x", 1.0, "s")) == ""
+    assert wording.traces(Evidence("x", 1.0, "s", None, [("x/n1.pcap", 8)], [span])) == "n1.pcap:8"
+    assert wording.traces(Evidence("x", 1.0, "s", None, [], [span, span])) == "n1.pcap:7-90 +1"
+    assert wording.frames(FrameSpan("f", 7, 7, 1, "")) == "7"
+
+
+def test_commands_that_show_the_packets():
+    assert wording.wireshark("a b.pcap", first=7) == "wireshark -r 'a b.pcap' -g 7"
+    shown = wording.wireshark("n1.pcap", "ip.addr == 10.0.0.1", first=7, last=90)
+    assert shown == (
+        "wireshark -r n1.pcap -Y 'frame.number >= 7 && frame.number <= 90 && ip.addr == 10.0.0.1'"
+    )
+    assert wording.wireshark("n1.pcap", first=7, last=90).endswith("frame.number <= 90'")

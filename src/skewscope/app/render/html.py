@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -42,7 +41,7 @@ class Fact:
     value: str
     baseline: str
     times: str
-    packets: list[tuple[str, int, str]] = field(default_factory=list)
+    packets: list[tuple[str, str, str]] = field(default_factory=list)
     more: int = 0
 
 
@@ -96,8 +95,16 @@ def _round(value: float) -> float:
 
 def _fact(evidence: Evidence, shown: int = 3) -> Fact:
     packets = [
-        (wording.base_name(file), frame, f"wireshark -r {shlex.quote(file)} -g {frame}")
-        for file, frame in evidence.packets[:shown]
+        (wording.base_name(file), str(frame), wording.wireshark(file, first=frame))
+        for file, frame in evidence.packets
+    ]
+    packets += [
+        (
+            wording.base_name(span.file),
+            wording.frames(span),
+            wording.wireshark(span.file, span.display_filter, first=span.first, last=span.last),
+        )
+        for span in evidence.spans
     ]
     baseline = "" if evidence.baseline is None else units.quantity(evidence.baseline, evidence.unit)
     return Fact(
@@ -105,8 +112,8 @@ def _fact(evidence: Evidence, shown: int = 3) -> Fact:
         units.quantity(evidence.value, evidence.unit),
         baseline,
         units.factor(evidence.baseline, evidence.value),
-        packets,
-        max(0, len(evidence.packets) - shown),
+        packets[:shown],
+        max(0, len(packets) - shown),
     )
 
 

@@ -36,8 +36,10 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _packets(pairs: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
-    return [{"file": file, "frame": frame} for file, frame in pairs]
+def _packets(one: Evidence) -> list[dict[str, Any]]:
+    """Return the packets that carry a number; where none does, the first and the last of each span."""
+    ends = dict.fromkeys((span.file, frame) for span in one.spans for frame in (span.first, span.last))
+    return [{"file": file, "frame": frame} for file, frame in one.packets or ends]
 
 
 def _evidence(one: Evidence) -> dict[str, Any]:
@@ -46,7 +48,8 @@ def _evidence(one: Evidence) -> dict[str, Any]:
         "value": one.value,
         "unit": one.unit,
         "baseline": one.baseline,
-        "packets": _packets(one.packets),
+        "packets": _packets(one),
+        "spans": [asdict(span) for span in one.spans],
     }
 
 

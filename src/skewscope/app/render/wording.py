@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from skewscope.app import catalog
 from skewscope.app.render.units import factor, known, plural, quantity
-from skewscope.core.report import Culprit, Evidence, Impact, Incident, Report
+from skewscope.core.report import Culprit, Evidence, FrameSpan, Impact, Incident, Report
 
 UNKNOWN = "unknown"
 
@@ -131,12 +131,25 @@ def impact_rows(impact: Impact) -> list[tuple[str, str]]:
 
 
 def traces(evidence: Evidence, shown: int = 1) -> str:
-    """Return where a number comes from: "n2.pcap.gz:10235 (+3 more)"."""
-    if not evidence.packets:
-        return ""
-    parts = [f"{base_name(file)}:{frame}" for file, frame in evidence.packets[:shown]]
-    more = len(evidence.packets) - shown
-    return clean(", ".join(parts)) + (f" +{more}" if more > 0 else "")
+    """Return where a number comes from: "n2.pcap.gz:10235 (+3 more)", or "n2.pcap.gz:10001-10235"."""
+    parts = [f"{base_name(file)}:{frame}" for file, frame in evidence.packets] or [
+        f"{base_name(span.file)}:{frames(span)}" for span in evidence.spans
+    ]
+    more = len(parts) - shown
+    return clean(", ".join(parts[:shown])) + (f" +{more}" if more > 0 else "")
+
+
+def frames(span: FrameSpan) -> str:
+    """Return a span's frame numbers: "7" or "7-90"."""
+    return str(span.first) if span.first == span.last else f"{span.first}-{span.last}"
+
+
+def wireshark(file: str, display_filter: str = "", *, first: int, last: int = 0) -> str:
+    """Return the shell command that opens a file at one frame, or shows the packets of a span."""
+    if not last:
+        return f"wireshark -r {shlex.quote(file)} -g {first}"
+    both = [f"frame.number >= {first} && frame.number <= {last}", display_filter]
+    return f"wireshark -r {shlex.quote(file)} -Y {shlex.quote(' && '.join(filter(None, both)))}"
 
 
 def base_name(path: str) -> str:
