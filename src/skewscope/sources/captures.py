@@ -12,6 +12,7 @@ import numpy as np
 from skewscope.core.directory import Directory, Tap
 from skewscope.core.schemas import PACKETS, ROCE
 from skewscope.core.tables import Array, Schema, Table
+from skewscope.sources.flow_export import CapturedExports
 from skewscope.sources.taps import Taps
 from skewscope.sources.unpack import DAMAGE, FOREIGN, Stream, UnreadableError, reason
 from skewscope.sources.window import Window
@@ -92,6 +93,7 @@ class Capture:
         self._clock = times.new_clock()
         self._taps = Taps(path, directory)
         self._framers: dict[int, _TapFramer] = {}
+        self._exports = CapturedExports(path, directory, parser)
         self._last_ts = 0
 
     @property
@@ -206,6 +208,7 @@ class Capture:
             _relabel(packets, roce, frames, taps, rows.direction[:n][keep])
         self._count(packets)
         tables = self._frame(packets, roce, buf, taps)
+        tables |= self._exports.feed(packets, buf)
         tables["packets"], tables["roce"] = packets, roce
         packets["payload_at"][:] = -1
         return tables
@@ -259,7 +262,7 @@ class Capture:
             notes.append(f"{mended} packets with impossible times: each got that of the packet before")
         if leaps:
             notes.append(f"time leaps by more than a day {'once' if leaps == 1 else f'{leaps} times'}")
-        notes += self._reader.notes() + self._taps.notes()
+        notes += self._reader.notes() + self._taps.notes() + self._exports.notes()
 
     def _finish(self) -> dict[str, Table]:
         """End all streams; return what was pending in them."""

@@ -19,6 +19,7 @@ from skewscope.core.directory import Directory
 from skewscope.core.tables import Heard, Table
 from skewscope.sources import formats
 from skewscope.sources.format import SNIFF_BYTES, Format, Origin
+from skewscope.sources.tree import TreeStream, is_tree
 from skewscope.sources.unpack import DAMAGE, Stream, UnreadableError, reason
 
 BATCH_ROWS = 1 << 14
@@ -101,7 +102,7 @@ def host_of(path: Path) -> str:
 class _Raw(io.RawIOBase):
     """A Stream with what was read of it put back, as the standard library's raw stream."""
 
-    def __init__(self, head: bytes, stream: Stream) -> None:
+    def __init__(self, head: bytes, stream: Stream | TreeStream) -> None:
         self._head, self._stream = head, stream
         self.problem = ""
 
@@ -122,7 +123,7 @@ class _Raw(io.RawIOBase):
 
 
 class Document:
-    """One file of counters, metrics, logs or flow records: an iterator of sample tables."""
+    """One file of counters, metrics, logs or flow records, or a /sys tree: an iterator of sample tables."""
 
     def __init__(self, path: Path, directory: Directory) -> None:
         """Open the file and tell its format; raises DocumentError with a one-line reason."""
@@ -130,12 +131,13 @@ class Document:
         self.stats = DocumentStats()
         self._directory = directory
         try:
-            self._stream = Stream(path)
+            tree = is_tree(path)
+            self._stream: Stream | TreeStream = TreeStream(path) if tree else Stream(path)
         except (UnreadableError, *DAMAGE) as error:
             raise DocumentError(f"{path}: cannot read: {reason(error)}") from error
         try:
             head = self._head()
-            name = bare_name(path)
+            name = bare_name(path.parent if tree and path.name == "sys" else path)
             found = tell(head, name)
             if found is None:
                 raise DocumentError(f"{path}: not a format that skewscope reads")
