@@ -5,7 +5,7 @@ import pytest
 
 from skewscope.lab.sim import scenario
 from skewscope.lab.sim.knobs import KNOBS
-from skewscope.lab.sim.vantage.job import products
+from skewscope.lab.sim.vantage.job import products, series_of
 
 SIMULATED = {f"c{n:02}" for n in range(1, 51)} - {"c32", "c41", "c46"}
 
@@ -16,7 +16,7 @@ def test_every_simulated_condition_has_a_scenario() -> None:
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_files_name_knobs_series_and_causes(name: str) -> None:
-    series = {n for p in products().values() for n in p["series"]}
+    series = {n for p in products() for n in series_of(p)}
     for variant in scenario.variants(name):
         drawn = scenario.draw(f"{name}.{variant}", 1)
         assert all(c.knob in KNOBS for c in drawn.changes)

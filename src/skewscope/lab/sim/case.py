@@ -95,11 +95,11 @@ class Case:
         )
 
 
-def simulate(drawn: Drawn) -> Case:
-    """Run a scenario with and without what it changes, on the same seeds."""
+def simulate(drawn: Drawn, taps: bool = False) -> Case:
+    """Run a scenario with and without what it changes, on the same seeds; `taps`: with packets."""
     with_fault = _run(drawn, faulty=True)
     without = _run(drawn, faulty=False)
-    emissions = emit(with_fault), emit(without)
+    emissions = emit(with_fault, taps), emit(without)
     tokens = Ticks(with_fault).tokens, Ticks(without).tokens
     span = drawn.onset_s, drawn.end_s
     effect = figures.ratios(
@@ -125,7 +125,7 @@ def _run(drawn: Drawn, faulty: bool) -> Run:
     changes = list(drawn.changes) if faulty else []
     run = World(drawn.cluster, demand, changes, drawn.duration_s, drawn.seed, drawn.biased).run()
     if faulty:
-        run.announced = list(drawn.announced)
+        run.announced, run.defect = list(drawn.announced), drawn.defect
     return run
 
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from skewscope.core.schemas import Kind
 from skewscope.lab.sim.vantage.emit import Emission
-from skewscope.lab.sim.vantage.job import Column, Job, labels_text, products
+from skewscope.lab.sim.vantage.job import TREES, Column, Job, Series, labels_text, series_of
 
-TREES = ("sysfs_infiniband", "sysfs_pci", "ethtool")
 ROLE = {Kind.BUCKET: "_bucket", Kind.SUM: "_sum", Kind.COUNT: "_count"}
-TYPE = {"counter32": "counter", "counter64": "counter", "histogram": "histogram"}
+TYPE = {Kind.COUNTER32: "counter", Kind.COUNTER64: "counter", Kind.BUCKET: "histogram"}
 SENTINEL = 9223372036854775794
 """What DCGM answers for a field that it could not read."""
 
@@ -22,8 +21,8 @@ SENTINEL = 9223372036854775794
 def write(emission: Emission, folder: Path) -> list[Path]:
     """Write the files of a case below `folder`; returns them.
 
-    counters/<host>.<product>.txt[.gz]: trees as `grep -r .` prints them, or `ethtool -S`, a reading after a
-    `# time` line. metrics/<target>/<unix ns>.prom: a page a scrape.
+    counters/<host>/<product>.txt.gz: a tree as `grep -r .` prints it, each reading after a `# time` line;
+    counters/<host>/ethtool.<unix ns>.txt; metrics/<target>/<product>.<unix ns>.prom: a page a scrape.
     """
     written: list[Path] = []
     for job in emission.jobs:
@@ -47,27 +46,25 @@ def _scrapes(emission: Emission, job: Job) -> dict[tuple[str, int], tuple[int, l
 
 
 def _trees(emission: Emission, job: Job, folder: Path) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    texts: dict[str, list[str]] = defaultdict(list)
-    series = products()[job.product]["series"]
+    texts: dict[Path, list[str]] = defaultdict(list)
+    series = series_of(job.product)
     for (target, number), (at_ns, places) in sorted(_scrapes(emission, job).items()):
-        lines = texts[target]
-        lines.append(f"# time {at_ns // 10**9}.{at_ns % 10**9:09}")
+        if job.product == "ethtool":  # it says no time: a file a reading
+            lines = texts[folder / target / f"ethtool.{at_ns}.txt"]
+        else:
+            lines = texts[folder / target / f"{job.product}.txt.gz"]
+            lines.append(f"# time {at_ns // 10**9}.{at_ns % 10**9:09}")
         for place in places:
             device = job.entities[place].removeprefix(f"{target}/")
             if job.product == "ethtool":
-                lines.append(f"# ethtool -S {device}")
-                lines.append("NIC statistics:")
+                lines += [f"# ethtool -S {device}", "NIC statistics:"]
             for c in job.columns:
-                raw, value = series[c.name]["raw"], _raw(c, series[c.name], number, place)
-                lines.append(_tree_line(job.product, device, raw, value))
-    written = []
-    for target, lines in texts.items():
-        path = folder / f"{target}.{job.product}.txt.gz"
-        with gzip.GzipFile(path, "wb", mtime=0) as file:
-            file.write(("\n".join(lines) + "\n").encode())
-        written.append(path)
-    return written
+                lines.append(_tree_line(job.product, device, series[c.name].raw, c.raw[number, place]))
+    for path, lines in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = ("\n".join(lines) + "\n").encode()
+        path.write_bytes(gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+    return list(texts)
 
 
 def _tree_line(product: str, device: str, raw: str, value: float) -> str:
@@ -98,27 +95,21 @@ HW = frozenset(
 """Counters that stand in `hw_counters`."""
 
 
-def _raw(c: Column, said: dict[str, object], number: int, place: int) -> float:
-    """Return a value in the product's unit, as the product rounds it."""
-    value = float(np.broadcast_to(c.values, c.values.shape)[number, place])
-    return value / float(said.get("scale", 1.0))  # type: ignore[arg-type]
-
-
 def _pages(emission: Emission, job: Job, folder: Path) -> list[Path]:
     written = []
-    series = products()[job.product]["series"]
+    series = series_of(job.product)
     for (target, number), (at_ns, places) in sorted(_scrapes(emission, job).items()):
         lines: list[str] = []
         told: set[str] = set()
         for c in job.columns:
             said = series[c.name]
-            if said["raw"] not in told:
-                told.add(said["raw"])
-                lines.append(f"# TYPE {said['raw']} {TYPE.get(said['kind'], 'gauge')}")
+            if said.raw not in told:
+                told.add(said.raw)
+                lines.append(f"# TYPE {said.raw} {TYPE.get(said.said.kind, 'gauge')}")
             for place in places:
                 lines.append(_sample(job, c, said, number, place, target))
         # Several exporters of one host have pages of their own, as they have ports of their own.
-        path = folder / target.replace(":", "_") / f"{job.product}.{at_ns}.prom"
+        path = folder / target / f"{job.product}.{at_ns}.prom"
         if path.exists():
             path = path.with_name(f"{job.product}_net.{at_ns}.prom")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +118,7 @@ def _pages(emission: Emission, job: Job, folder: Path) -> list[Path]:
     return written
 
 
-def _sample(job: Job, c: Column, said: dict[str, object], number: int, place: int, target: str) -> str:
+def _sample(job: Job, c: Column, said: Series, number: int, place: int, target: str) -> str:
     labels = dict(c.labels)
     part = job.entities[place].removeprefix(target).lstrip("/")
     if job.product == "dcgm_exporter":
@@ -135,8 +126,8 @@ def _sample(job: Job, c: Column, said: dict[str, object], number: int, place: in
     elif part:
         labels["device"] = part
     if c.kind == Kind.BUCKET:
-        labels["le"] = "+Inf" if np.isinf(c.bound) else f"{c.bound:g}"
-    value = _raw(c, said, number, place)
-    text = str(SENTINEL) if np.isnan(value) else repr(round(value, 9) + 0.0)
+        labels["le"] = "+Inf" if np.isinf(c.bound) else repr(c.bound)
+    value = float(c.raw[number, place])
+    text = str(SENTINEL) if np.isnan(value) else repr(value)
     shown = "{" + labels_text(labels) + "}" if labels else ""
-    return f"{said['raw']}{ROLE.get(c.kind, '')}{shown} {text}"
+    return f"{said.raw}{ROLE.get(c.kind, '')}{shown} {text}"

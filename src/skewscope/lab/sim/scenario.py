@@ -70,6 +70,8 @@ class Drawn:
     announced: tuple[tuple[float, int], ...] = ()
     kept: tuple[float, float, float] = (1.0, 0.0, 0.0)
     """Share of arrivals kept from a time to a time."""
+    defect: str = ""
+    """What is wrong with the recording itself: "begins_late", "ends_early" or "lossy"."""
     places: Mapping[str, list[int]] = field(default_factory=dict)
 
 
@@ -151,6 +153,7 @@ def draw(
         biased=places["$replica"][0],
         announced=tuple((onset, r) for r in places[table["announce"]]) if "announce" in table else (),
         kept=(float(table["keep_share"]), onset, end) if "keep_share" in table else (1.0, 0.0, 0.0),
+        defect=table.get("defect", ""),
         places=places,
     )
 

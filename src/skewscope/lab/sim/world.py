@@ -84,6 +84,8 @@ class Run:
     """(time, host, segments) lost on the way in."""
     announced: list[tuple[float, int]] = field(default_factory=list)
     """(time, replica) of restarts that were announced."""
+    defect: str = ""
+    """What is wrong with the recording: see scenario.Drawn."""
 
     def __len__(self) -> int:
         return len(self.demand)

@@ -105,6 +105,9 @@ Examples:
     "--form", type=click.Choice(["tables", "files"]), default="tables", show_default=True,
     help="Sample tables as Parquet, or counters, metrics pages and logs as files.",
 )  # fmt: skip
+@click.option(
+    "--taps", is_flag=True, help="Also packets and HTTP elements at the front-end ports (tables only)."
+)
 def run(
     scenario: str,
     seed: int,
@@ -113,6 +116,7 @@ def run(
     strength: float | None,
     cluster: Path | None,
     form: str,
+    taps: bool,
 ) -> None:
     """Run SCENARIO (c20, c20.gpu, ok_restart) with and without its fault; write samples and the truth.
 
@@ -124,7 +128,7 @@ def run(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         say(f"{folder}: exists and is not an empty folder")
         sys.exit(USAGE)
-    case = simulate(_drawn(scenario, seed, duration, strength, cluster))
+    case = simulate(_drawn(scenario, seed, duration, strength, cluster), taps)
     if case.drawn.condition and not case.visible:
         moved = ", ".join(f"{k} {v:.2f}" for k, v in case.effect.items())
         say(f"{case.truth().name}: no visible effect ({moved})")
@@ -159,3 +163,51 @@ def _drawn(
     except (ScenarioError, ClusterError) as error:
         say(str(error))
         sys.exit(USAGE)
+
+
+@command.command(
+    "suite",
+    short_help="Run a suite of scenarios drawn from a mix.",
+    epilog="""\b
+Examples:
+  skewscope lab sim suite balanced --count 20 -o out/sim
+  skewscope lab sim suite natural --count 200 --seed 3 -o out/natural""",
+)
+@click.argument("mix", type=click.Choice(["balanced", "natural", "shifted"]))
+@click.option(
+    "--seed", default=1, show_default=True, help="Scenarios, their seeds and shifts follow from it."
+)
+@click.option(
+    "--count", default=20, show_default=True, type=click.IntRange(1, 100_000), help="Cases to draw."
+)
+@click.option(
+    "--controls", default=0.3, show_default=True, type=click.FloatRange(0, 1), help="Share of controls."
+)
+@click.option(
+    "--duration", default=90.0, show_default=True, type=click.FloatRange(20.0, 86400.0), help="Simulated s."
+)
+@click.option(
+    "-o", "--output", "folder", required=True, type=click.Path(path_type=Path), help="Folder for the cases."
+)
+def suite(mix: str, seed: int, count: int, controls: float, duration: float, folder: Path) -> None:
+    """Run COUNT scenarios of a MIX (balanced, natural or shifted) into one case folder each.
+
+    Injections without a visible effect are counted and written nowhere. What is there already is kept.
+    """
+    from skewscope.lab.sim import mix as mixes
+    from skewscope.lab.sim.case import simulate
+    from skewscope.lab.sim.folder import write
+    from skewscope.lab.sim.scenario import draw
+
+    written = unseen = 0
+    for name, own in mixes.draw(mix, seed, count, controls):
+        place = folder / f"{name}.s{own}"
+        if place.exists():
+            continue
+        case = simulate(draw(name, own, duration_s=duration))
+        if case.drawn.condition and not case.visible:
+            unseen += 1
+            continue
+        write(case, place)
+        written += 1
+    click.echo(f"{folder}: {written} cases of the {mix} mix, simulated; {unseen} injections without effect")

@@ -14,6 +14,7 @@ from skewscope.core.tables import Heard, Table
 from skewscope.engine.slices import slices
 from skewscope.lab.sim.ticks import TICK_S, Ticks
 from skewscope.lab.sim.vantage import engines, hardware, hosts, logs
+from skewscope.lab.sim.vantage import taps as taps_of
 from skewscope.lab.sim.vantage.job import Job
 from skewscope.lab.sim.vantage.traffic import Traffic
 from skewscope.lab.sim.world import Run
@@ -36,8 +37,8 @@ class Emission:
         return sum(len(t) for t in self.tables.values())
 
 
-def emit(run: Run) -> Emission:
-    """Return what every vantage point of a run sees."""
+def emit(run: Run, taps: bool = False) -> Emission:
+    """Return what every vantage point of a run sees; `taps`: also the packets at front-end ports."""
     ticks = Ticks(run)
     traffic = Traffic(ticks)
     directory = Directory()
@@ -62,6 +63,7 @@ def emit(run: Run) -> Emission:
         job = engines.engines(ticks, product, rng[8 + number])
         jobs += [job] if job else []
     _set_clocks(jobs[:6], ticks)
+    _spoil(jobs, run.defect, rng[0])
     parts: dict[str, list[Table]] = {s.name: [] for s in READ}
     for job in jobs:
         for name, table in job.tables(directory, start_ns).items():
@@ -69,13 +71,25 @@ def emit(run: Run) -> Emission:
     parts["requests"].append(logs.requests(ticks, directory, start_ns))
     parts["events"].append(logs.events(ticks, directory, start_ns, rng[10]))
     parts["flow_records"].append(logs.flow_records(traffic, directory, addresses, start_ns, rng[11]))
-    tables = {}
+    tables = taps_of.http(ticks, directory, addresses, start_ns) if taps else {}
     for schema in READ:
         whole = Table.concat(schema, parts[schema.name])
         if schema in (COUNTERS, METRICS):
             whole = whole.take(np.argsort(whole["ts_ns"], kind="stable"))
         tables[schema.name] = whole
     return Emission(directory, tables, jobs, start_ns)
+
+
+def _spoil(jobs: list[Job], defect: str, rng: np.random.Generator) -> None:
+    """Leave out what a recording that begins late, ends early or loses scrapes has not."""
+    for job in jobs:
+        share = job.times_s / job.times_s.max()
+        if defect == "begins_late":
+            job.kept &= share > 0.4
+        elif defect == "ends_early":
+            job.kept &= share < 0.6
+        elif defect == "lossy":
+            job.kept &= (rng.random((len(job.times_s), 1)) > 0.25) & ((share < 0.5) | (share > 0.6))
 
 
 def _set_clocks(jobs: list[Job], ticks: Ticks) -> None:

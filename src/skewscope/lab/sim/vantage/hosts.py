@@ -76,7 +76,8 @@ def gpus(traffic: Traffic, rng: np.random.Generator) -> Job:
         if c.name in PROFILED:
             blank |= held > 0
         if blank.any():
-            job.columns[number] = replace(c, values=np.where(blank, np.nan, c.values))
+            raw, values = (np.where(blank, np.nan, v) for v in (c.raw, c.values))
+            job.columns[number] = replace(c, raw=raw, values=values)
     return job
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,20 +16,41 @@ from skewscope.core.schemas import COUNTERS, METRICS, Kind, Side
 from skewscope.core.tables import Array, Table
 from skewscope.lab.sim.params import load
 from skewscope.lab.sim.ticks import TICK_S
+from skewscope.sources.canonical import Name, canonical
 
-KINDS = {
-    "counter32": Kind.COUNTER32, "counter64": Kind.COUNTER64, "gauge": Kind.GAUGE, "percent": Kind.PERCENT,
-    "last_code": Kind.LAST_CODE, "histogram": Kind.BUCKET,
-}  # fmt: skip
-SIDES = {"": Side.ANY, "requester": Side.REQUESTER, "responder": Side.RESPONDER, "port": Side.PORT}
+TREES = ("sysfs_infiniband", "sysfs_pci", "ethtool")
+"""Products that are files of whole numbers."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one product calls a canonical name."""
+
+    raw: str
+    said: Name
 
 
 @cache
-def products() -> dict[str, Any]:
-    """Return series.toml: what is emitted, by product."""
-    return tomllib.loads(
-        files("skewscope.lab.sim.vantage").joinpath("series.toml").read_text(encoding="utf-8")
-    )
+def series_of(product: str) -> dict[str, Series]:
+    """Return what is emitted of a product, by canonical name; raises KeyError for an unknown name."""
+    out = {}
+    for raw in _file()[product]["names"]:
+        said = canonical(product, raw)
+        if said is None:
+            raise KeyError(f"series.toml: {product}: {raw} is not in the name table")
+        out[said.name] = Series(raw, said)
+    return out
+
+
+def products() -> list[str]:
+    """Return the products that are emitted."""
+    return list(_file())
+
+
+@cache
+def _file() -> dict[str, Any]:
+    text = files("skewscope.lab.sim.vantage").joinpath("series.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
@@ -39,15 +60,19 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """One series of every entity of a job: values of shape (scrapes, entities), in the canonical unit."""
+    """One series of every entity of a job."""
 
     name: str
     values: Array
+    """In the canonical unit, shape (scrapes, entities)."""
+    raw: Array
+    """The same as the product says it: whole numbers in trees, nine digits behind the point on pages."""
     kind: Kind
     side: Side
     table: str
     labels: Mapping[str, str] = field(default_factory=dict)
     bound: float = np.nan
+    ceiling: float = 0.0
 
 
 class Job:
@@ -84,26 +109,19 @@ class Job:
         self.ahead_s: Array | float = 0.0
         """What the clock that stamps the rows is ahead, shape (scrapes, entities)."""
         self._rng = rng
-        self._series = products()[product]["series"]
-        self._table = products()[product]["table"]
-        self._labels = products()[product].get("labels", {})
+        self._series = series_of(product)
+        self._labels = _file()[product].get("labels", {})
 
     def add(self, name: str, values: Array, labels: Mapping[str, str] | None = None, bound: float = np.nan,
             kind: Kind | None = None) -> None:  # fmt: skip
         """Add a column of values of shape (scrapes, entities)."""
-        said = self._series[name]
-        kind = KINDS[said["kind"]] if kind is None else kind
-        table = said.get("table", self._table)
+        said = self._series[name].said
+        made = said.kind if kind is None else kind
+        scale = 1.0 if made in (Kind.BUCKET, Kind.COUNT) else said.scale
+        raw = np.round(np.broadcast_to(values, self.times_s.shape) / scale, 0 if self.product in TREES else 9)
+        told = {**self._labels, **(labels or {})}
         self.columns.append(
-            Column(
-                name,
-                values,
-                kind,
-                SIDES[said.get("side", "")],
-                table,
-                {**self._labels, **(labels or {})},
-                bound,
-            )
+            Column(name, raw * scale, raw, made, said.side, said.table, told, bound, said.ceiling)
         )
 
     def gauge(self, name: str, ticks: Array, noise_ratio: float = 0.0, digits: float = 0.0) -> None:
@@ -150,11 +168,10 @@ class Job:
             values = np.where(self.times_s >= begun, self._read(total, age) - at, values)
         if whole:
             values = np.floor(values + 1e-6)
-        kind = KINDS[self._series[name]["kind"]]
-        ceiling = CEILINGS.get(name)
-        if ceiling:
-            values = np.minimum(values, ceiling)
-        elif kind == Kind.COUNTER32:
+        said = self._series[name].said
+        if said.ceiling:
+            values = np.minimum(values, said.ceiling)
+        elif said.kind == Kind.COUNTER32:
             values = np.mod(values, 2.0**32)
         self.add(name, values, labels)
 
@@ -179,8 +196,8 @@ class Job:
         keep = np.where(held, 0, np.arange(len(held))[:, None])
         last = np.maximum.accumulate(keep, axis=0)
         for number, c in enumerate(self.columns):
-            values = np.take_along_axis(c.values, last, axis=0)
-            self.columns[number] = Column(c.name, values, c.kind, c.side, c.table, c.labels, c.bound)
+            raw, values = (np.take_along_axis(v, last, axis=0) for v in (c.raw, c.values))
+            self.columns[number] = replace(c, raw=raw, values=values)
 
     def _read(self, total: Array, age_s: Array | float) -> Array:
         """Return cumulated values, shape (ticks + 1, entities), at the scrapes less an age."""
@@ -212,7 +229,7 @@ class Job:
             n, width = len(order), len(chosen)
             values = np.empty((n, width))
             for number, c in enumerate(chosen):
-                values[:, number] = np.broadcast_to(c.values, self.times_s.shape)[scrape, column_of]
+                values[:, number] = c.values[scrape, column_of]
             columns = {
                 "ts_ns": np.repeat(ts_ns, width),
                 "source": np.repeat(source[column_of], width),
@@ -224,16 +241,13 @@ class Job:
             }
             if schema is COUNTERS:
                 columns["side"] = np.tile(np.array([c.side for c in chosen], np.uint8), n)
+                columns["ceiling"] = np.tile(np.array([c.ceiling for c in chosen]), n)
             else:
                 texts = [directory.labels.id(labels_text(c.labels)) for c in chosen]
                 columns["labels"] = np.tile(np.array(texts, np.uint32), n)
                 columns["bound"] = np.tile(np.array([c.bound for c in chosen]), n)
             out[schema.name] = Table(schema, columns)
         return out
-
-
-CEILINGS = {"port.symbol_error": 65535.0, "port.link_downed": 255.0}
-"""Narrow counters of the InfiniBand architecture: they stay at their largest value."""
 
 
 def cumulated(ticks: Array) -> Array:
