@@ -36,7 +36,8 @@ def test_a_seed_gives_the_same_scenario_and_others_differ() -> None:
 
 
 def test_causes_of_a_straggler_take_turns() -> None:
-    assert {scenario.draw("c20", s).variant for s in range(4)} == {"gpu", "pcie", "host_cpu", "runtime"}
+    found = [scenario.draw("c20", s).variant for s in range(12)]
+    assert all(found.count(cause) == 2 for cause in ("gpu", "pcie", "host_cpu", "runtime"))
 
 
 def test_every_change_is_undone() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skewscope.lab.bed.truth import Fault, Truth
-from skewscope.lab.sim import figures
+from skewscope.lab.sim import figures, training
 from skewscope.lab.sim.compiled import kernel as k
 from skewscope.lab.sim.scenario import Drawn, Signal
 from skewscope.lab.sim.ticks import Ticks
@@ -123,7 +123,10 @@ def _run(drawn: Drawn, faulty: bool) -> Run:
         inside = (demand.at_s >= start) & (demand.at_s < end) & (chance > share)
         demand = demand.take(~inside)
     changes = list(drawn.changes) if faulty else []
-    run = World(drawn.cluster, demand, changes, drawn.duration_s, drawn.seed, drawn.biased).run()
+    if drawn.cluster.pool("training"):
+        run = training.run(drawn.cluster, changes, drawn.duration_s, drawn.seed)
+    else:
+        run = World(drawn.cluster, demand, changes, drawn.duration_s, drawn.seed, drawn.biased).run()
     if faulty:
         run.announced, run.defect = list(drawn.announced), drawn.defect
     return run

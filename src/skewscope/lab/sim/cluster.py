@@ -14,7 +14,7 @@ from skewscope.lab.sim.params import StepModel, step_model
 GPUS = 8
 """GPUs and NICs of a host: one NIC per GPU, four PCIe switches, two sockets (DGX and HGX H100)."""
 PORT = 8000
-ROLES = ("mixed", "prefill", "decode")
+ROLES = ("mixed", "prefill", "decode", "training")
 
 
 class ClusterError(ValueError):

@@ -21,8 +21,7 @@ SLO_TTFT_S, SLO_GAP_S = 2.0, 0.2
 
 def service(run: Run, tokens: Tokens, start_s: float, end_s: float) -> dict[str, float]:
     """Return what clients got between two times, in s and 1/s, and what the engines did."""
-    first = np.flatnonzero(tokens.number == 0)
-    last = np.append(first[1:], len(tokens.number)) - 1
+    first, last = tokens.first, tokens.last
     q = tokens.request[first]
     wait = np.full(len(run), np.nan)
     wait[q] = tokens.read_s[first] - run.demand.at_s[q]

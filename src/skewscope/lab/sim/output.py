@@ -29,6 +29,16 @@ class Tokens:
     read_s: Array
     """When the client had it."""
 
+    @property
+    def first(self) -> Array:
+        """Places of the first tokens, one per request that was answered."""
+        return np.flatnonzero(self.number == 0)
+
+    @property
+    def last(self) -> Array:
+        """Places of the last tokens so far, in the same order."""
+        return np.append(self.first, len(self.number))[1:] - 1
+
 
 def tokens(run: Run) -> Tokens:
     """Compute the times of all tokens of a run."""

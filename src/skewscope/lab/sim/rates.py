@@ -35,6 +35,8 @@ def net_tables(cluster: Cluster) -> Array:
 
 def crossings(replica: Replica) -> int:
     """Return how many collectives of a step cross nodes."""
+    if replica.role == "training":
+        return 2  # gradients: reduce-scatter and all-gather
     if replica.experts:
         return 2 * replica.model.layers
     if replica.stages > 1:

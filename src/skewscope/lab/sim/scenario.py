@@ -117,7 +117,7 @@ def draw(
     if not chosen:
         raise ScenarioError(f"{data['name']}: no variant {variant!r}; there are {', '.join(variants(name))}")
     table = {**data, **chosen[0]}
-    made = parse(data["cluster"], cluster or shipped(data["cluster"]), streams.placement)
+    made = parse(table["cluster"], cluster or shipped(table["cluster"]), streams.placement)
     places = _places(made, streams.placement)
     # A day's slice begins anywhere; the fault begins after a third of it and stays to near the end.
     onset = duration_s * float(rng.uniform(0.33, 0.42))
@@ -160,7 +160,7 @@ def draw(
 
 def _places(cluster: Cluster, rng: np.random.Generator) -> dict[str, list[int]]:
     """Return what the selectors of a scenario stand for."""
-    pool = cluster.pool("decode") or cluster.pool("mixed")
+    pool = cluster.pool("decode") or cluster.pool("mixed") or cluster.pool("training")
     replica = int(rng.choice(pool))
     hosts = list(cluster.replicas[replica].hosts)
     host = int(rng.choice(hosts))

@@ -57,8 +57,9 @@ def emit(run: Run, taps: bool = False) -> Emission:
         hosts.gpus(traffic, rng[4]),
         hosts.nodes(traffic, rng[5]),
         hosts.ports(traffic, rng[6]),
-        engines.gateway(ticks, rng[7]),
     ]
+    if len(cluster.pool("training")) < len(cluster.replicas):
+        jobs.append(engines.gateway(ticks, rng[7]))
     for number, product in enumerate(("vllm", "sglang")):
         job = engines.engines(ticks, product, rng[8 + number])
         jobs += [job] if job else []

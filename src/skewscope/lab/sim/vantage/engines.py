@@ -81,7 +81,7 @@ DESCRIPTORS = (10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 200.0, 400.0, 1e3, 2e3, 4e3,
 def engines(t: Ticks, name: str, rng: np.random.Generator) -> Job | None:
     """Return the job that scrapes the engines of one product, None where there is none."""
     run, cluster = t.run, t.run.cluster
-    mine = [r.index for r in cluster.replicas if r.engine == name]
+    mine = [r.index for r in cluster.replicas if r.engine == name and r.role != "training"]
     if not mine:
         return None
     places = [cluster.endpoint(r) for r in mine]

@@ -27,8 +27,7 @@ PROBE_S, BEAT_S = 1.0, 1.0
 def requests(t: Ticks, directory: Directory, start_ns: int) -> Table:
     """Return the access log of the gateway: a row when a request ends or its client goes away."""
     run, tokens = t.run, t.tokens
-    first = np.flatnonzero(tokens.number == 0)
-    last = np.append(first[1:], len(tokens.number)) - 1
+    first, last = tokens.first, tokens.last
     q = tokens.request[first]
     failed = ~np.isnan(run.failed_s[q])
     ended = ((run.times[q, k.Q_END] > 0) | failed) & (tokens.sent_s[last] < run.duration_s)
@@ -161,7 +160,7 @@ def _probes(t: Ticks, rows: _Rows, rng: np.random.Generator) -> None:
     since = np.zeros(down.shape)
     for i in range(1, t.count):
         since[i] = np.where(stopped[i], since[i - 1] + TICK_S, 0)
-    for r in range(len(cluster.replicas)):
+    for r in (r.index for r in cluster.replicas if r.role != "training"):
         phase = rng.random() * PROBE_S
         for n in range(int(t.run.duration_s / PROBE_S)):
             at = phase + n * PROBE_S

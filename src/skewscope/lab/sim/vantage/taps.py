@@ -45,8 +45,7 @@ def http(ticks: Ticks, directory: Directory, addresses: dict[str, int], start_ns
     directory.flows.extend(
         Flow(gateway, FIRST_PORT + n % 40_000, int(ids[host[q]]), PORT, 6) for n, q in enumerate(sent)
     )
-    first = np.flatnonzero(tokens.number == 0)
-    last = np.append(first[1:], len(tokens.number)) - 1
+    first, last = tokens.first, tokens.last
     ended = run.times[tokens.request[last], k.Q_END] > 0
     # (time, request, kind, bytes, order) of every element
     parts = [
@@ -160,7 +159,7 @@ def _of_replica(
     transit = steps[:, k.T_NET] / count
     each = slowest + transit
     at = steps[:, k.T_START, None] + np.arange(count)[None, :] * each[:, None]
-    # (steps, collectives, hosts, rails)
+    # The shape of what follows: steps by collectives by hosts by rails.
     begin = at[:, :, None, None] + late[:, None, :, None]
     shape = (len(steps), count, hosts, rails)
     begin = np.broadcast_to(begin, shape)

@@ -54,14 +54,18 @@ class Traffic:
                 self.writes_rx[:, gpus] += t.steps[:, [r.index]] * 2 * m.layers
             elif r.stages > 1:
                 per_port = n * m.hidden * 2 * 2 / GPUS
-                for stage in range(r.stages - 1):
-                    a, b = (
-                        gpus[stage * GPUS : (stage + 1) * GPUS],
-                        gpus[(stage + 1) * GPUS : (stage + 2) * GPUS],
-                    )
+                for host in range(len(r.hosts) - 1):
+                    if (host + 1) % r.stages == 0:  # the last stage of a pipeline sends nothing on
+                        continue
+                    a, b = (gpus[n * GPUS : (n + 1) * GPUS] for n in (host, host + 1))
                     self.rdma_tx[:, a] += per_port[:, None]
                     self.rdma_rx[:, b] += per_port[:, None]
                     self.writes_rx[:, b] += t.steps[:, [r.index]] * 2
+                if r.role == "training":
+                    copies = len(r.hosts) // r.stages
+                    gradients = r.model.weights_bytes / r.stages / GPUS * 2 * (1 - 1 / copies)
+                    for part in (self.rdma_tx, self.rdma_rx):
+                        part[:, gpus] += t.steps[:, [r.index]] * gradients
             elif rest:
                 # A hierarchical ring: each of the 8 rails carries its eighth out and in once per collective.
                 per_port = n * m.hidden * 2 * (2 * m.layers + 1) * 2 / GPUS * (1 - 1 / len(r.hosts))
