@@ -51,15 +51,33 @@ class Ticks:
         """Return a knob at the middle of each tick."""
         return self.run.settings.at(name, self.mid_s)
 
+    @cached_property
+    def _places(self) -> list[tuple[Array, Array]]:
+        """Return per replica and border of a tick the step that is under way and how far it is."""
+        out = []
+        for rows in self._rows:
+            starts, ends = self.run.steps[rows, k.T_START], self.run.steps[rows, k.T_END]
+            at = np.searchsorted(starts, self.edges_s, "right") - 1
+            if len(rows) == 0:
+                out.append((at, np.zeros(len(at))))
+                continue
+            length = np.maximum(ends - starts, 1e-12)
+            out.append((at, np.clip((self.edges_s - starts[at]) / length[at], 0.0, 1.0)))
+        return out
+
     def spread(self, r: int, amounts: Array) -> Array:
-        """Return amounts of replica r's steps, each spread evenly over its step: shape (ticks,)."""
-        steps = self.run.steps[self._rows[r]]
-        times = steps[:, (k.T_START, k.T_END)].ravel()
-        total = np.cumsum(amounts)
-        values = np.stack([total - amounts, total], axis=1).ravel()
-        if len(times) == 0:
-            return np.zeros(self.count)
-        return np.diff(np.interp(self.edges_s, times, values, left=0.0))
+        """Return amounts of replica r's steps, each spread evenly over its step.
+
+        `amounts` has the shape (steps,) or (steps, columns), the result (ticks,) or (ticks, columns).
+        """
+        at, part = self._places[r]
+        if len(amounts) == 0:
+            return np.zeros((self.count, *amounts.shape[1:]))
+        amounts = np.asarray(amounts, float)
+        part = part.reshape(-1, *[1] * (amounts.ndim - 1))
+        reached = np.cumsum(amounts, axis=0)[at] + (part - 1) * amounts[at]
+        reached[at < 0] = 0.0
+        return np.diff(reached, axis=0)
 
     def per_replica(self, amount: Array) -> Array:
         """Return an amount per step, shape (steps,), as ticks by replicas."""
@@ -112,8 +130,8 @@ class Ticks:
         out = np.zeros((self.count, self.run.cluster.hosts * GPUS))
         for r in self.run.cluster.replicas:
             rows = self._rows[r.index]
-            for rank, gpu in enumerate(self.run.cluster.gpus_of(r.index)):
-                out[:, gpu] = self.spread(r.index, self.run.own_s[rows, rank].astype(float))
+            gpus = self.run.cluster.gpus_of(r.index)
+            out[:, gpus] = self.spread(r.index, self.run.own_s[rows, : len(gpus)])
         return out
 
     @cached_property
@@ -131,9 +149,11 @@ class Ticks:
         out = np.zeros((self.count, self.run.cluster.hosts * GPUS))
         for r in self.run.cluster.replicas:
             rows = self._rows[r.index]
-            for rank, gpu in enumerate(self.run.cluster.gpus_of(r.index)):
-                source = self.run.share[rows, rank] if r.data_parallel else self.run.steps[rows, k.T_BATCH]
-                out[:, gpu] = self.spread(r.index, np.asarray(source, float))
+            gpus = self.run.cluster.gpus_of(r.index)
+            if r.data_parallel:
+                out[:, gpus] = self.spread(r.index, self.run.share[rows, : len(gpus)])
+            else:
+                out[:, gpus] = self.spread(r.index, self.run.steps[rows, k.T_BATCH])[:, None]
         return out
 
     def binned(self, at_s: Array, owner: Array, size: int, amount: Array | float = 1.0) -> Array:

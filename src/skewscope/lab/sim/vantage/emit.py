@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from skewscope.core.directory import Directory
 from skewscope.core.features import Slice
-from skewscope.core.schemas import COUNTERS, METRICS, READ
+from skewscope.core.schemas import SAMPLES
 from skewscope.core.tables import Heard, Table
 from skewscope.engine.slices import slices
 from skewscope.lab.sim.ticks import TICK_S, Ticks
@@ -28,13 +29,28 @@ class Emission:
     """The samples of one run."""
 
     directory: Directory
-    tables: Mapping[str, Table]
+    parts: list[dict[str, Table]]
+    """What each job, log or tap delivers, in its own order."""
     jobs: list[Job]
     start_ns: int
 
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """All rows by schema name; counters, metrics and what taps see in event-time order."""
+        out = {}
+        for schema in SAMPLES:
+            found = [p[schema.name] for p in self.parts if schema.name in p]
+            if not found:
+                continue
+            whole = Table.concat(schema, found)
+            if len(found) > 1:
+                whole = whole.take(np.argsort(whole["ts_ns"], kind="stable"))
+            out[schema.name] = whole
+        return out
+
     def rows(self) -> int:
         """Return the number of rows of all tables."""
-        return sum(len(t) for t in self.tables.values())
+        return sum(len(t) for p in self.parts for t in p.values())
 
 
 def emit(run: Run, taps: bool = False) -> Emission:
@@ -65,20 +81,13 @@ def emit(run: Run, taps: bool = False) -> Emission:
         jobs += [job] if job else []
     _set_clocks(jobs[:6], ticks)
     _spoil(jobs, run.defect, rng[0])
-    parts: dict[str, list[Table]] = {s.name: [] for s in READ}
-    for job in jobs:
-        for name, table in job.tables(directory, start_ns).items():
-            parts[name].append(table)
-    parts["requests"].append(logs.requests(ticks, directory, start_ns))
-    parts["events"].append(logs.events(ticks, directory, start_ns, rng[10]))
-    parts["flow_records"].append(logs.flow_records(traffic, directory, addresses, start_ns, rng[11]))
-    tables = taps_of.http(ticks, directory, addresses, start_ns) if taps else {}
-    for schema in READ:
-        whole = Table.concat(schema, parts[schema.name])
-        if schema in (COUNTERS, METRICS):
-            whole = whole.take(np.argsort(whole["ts_ns"], kind="stable"))
-        tables[schema.name] = whole
-    return Emission(directory, tables, jobs, start_ns)
+    parts: list[dict[str, Table]] = [job.tables(directory, start_ns) for job in jobs]
+    parts.append({"requests": logs.requests(ticks, directory, start_ns)})
+    parts.append({"events": logs.events(ticks, directory, start_ns, rng[10])})
+    parts.append({"flow_records": logs.flow_records(traffic, directory, addresses, start_ns, rng[11])})
+    if taps:
+        parts.append(taps_of.http(ticks, directory, addresses, start_ns))
+    return Emission(directory, parts, jobs, start_ns)
 
 
 def _spoil(jobs: list[Job], defect: str, rng: np.random.Generator) -> None:
@@ -106,6 +115,8 @@ def _set_clocks(jobs: list[Job], ticks: Ticks) -> None:
 
 
 def sliced(emission: Emission) -> Iterator[Slice]:
-    """Yield the samples as slices of event time, as the engine takes them."""
-    last = max((int(t["ts_ns"].max()) for t in emission.tables.values() if len(t)), default=0)
-    return slices([iter([Heard(dict(emission.tables), last + 1)])], emission.directory)
+    """Yield the samples as slices of event time, as the engine takes them; each part is a tap of its own."""
+    stamps = [t["ts_ns"] for p in emission.parts for t in p.values() if len(t)]
+    last = max((int(ts.max()) for ts in stamps), default=0)
+    taps = [iter([Heard(part, last + 1)]) for part in emission.parts]
+    return slices(taps, emission.directory)

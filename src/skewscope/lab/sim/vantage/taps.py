@@ -133,7 +133,8 @@ def collectives(
 
     A rail's ring sends from each host to the next once per collective. What is on the wire begins when the
     slowest rank of the sending host has entered: inside a host ranks talk over NVLink, which no tap sees.
-    So a late rank shows as a late host. `span_s` bounds the time, as captures are short at such rates.
+    So a late rank shows as a late host. `span_s` bounds the time, as captures are short at such rates. Rows
+    are in the order of steps, replica by replica.
     """
     cluster = ticks.run.cluster
     parts = [
@@ -141,8 +142,7 @@ def collectives(
         for r in cluster.replicas
         if crossings(r) and len(r.hosts) > 1
     ]
-    whole = Table.concat(MESSAGES, parts)
-    return whole.take(np.argsort(whole["ts_ns"], kind="stable"))
+    return Table.concat(MESSAGES, parts)
 
 
 def _of_replica(
@@ -160,30 +160,34 @@ def _of_replica(
     each = slowest + transit
     at = steps[:, k.T_START, None] + np.arange(count)[None, :] * each[:, None]
     # The shape of what follows: steps by collectives by hosts by rails.
-    begin = at[:, :, None, None] + late[:, None, :, None]
     shape = (len(steps), count, hosts, rails)
-    begin = np.broadcast_to(begin, shape)
-    end = np.broadcast_to((at + each[:, None])[:, :, None, None], shape)
+    at_ns, late_ns = start_ns + (at * 1e9).astype(np.int64), (late * 1e9).astype(np.int64)
+    begin = at_ns[:, :, None, None] + late_ns[:, None, :, None]
+    end = at_ns + (each * 1e9).astype(np.int64)[:, None]
     message = (steps[:, k.T_PREFILL] + steps[:, k.T_BATCH]) * r.model.hidden * 2 / GPUS
     flow, tap, ids = _rails(run.cluster, directory, addresses, r, rails)
-    host = np.broadcast_to(np.arange(hosts)[None, None, :, None], shape)
-    rail = np.broadcast_to(np.arange(rails)[None, None, None, :], shape)
-    tag = np.cumsum(np.ones(len(steps) * count, np.int64)).reshape(len(steps), count)
+    tag = np.arange(1, len(steps) * count + 1, dtype=np.uint32).reshape(len(steps), count)
+    rows = int(np.prod(shape))
+
+    def column(values: Array, dtype: str) -> Array:
+        """Return small axes as one whole column."""
+        return np.broadcast_to(values.astype(dtype), shape).ravel()
+
     return Table(
         MESSAGES,
         {
-            "ts_ns": start_ns + (begin.ravel() * 1e9).astype(np.int64),
-            "end_ns": start_ns + (end.ravel() * 1e9).astype(np.int64),
-            "tap": tap[host, rail].ravel(),
-            "frame": np.arange(1, begin.size + 1),
-            "flow": flow[host, rail].ravel(),
-            "src": ids[host].ravel(),
-            "dst": ids[(host + 1) % hosts].ravel(),
-            "framing": np.full(begin.size, NCCL_ROCE),
-            "kind": np.full(begin.size, DATA),
-            "collective": np.full(begin.size, ALL_REDUCE),
-            "tag": np.broadcast_to(tag[:, :, None, None], shape).ravel(),
-            "nbytes": np.broadcast_to(message[:, None, None, None], shape).ravel().astype(np.uint64),
+            "ts_ns": column(begin, "int64"),
+            "end_ns": column(end[:, :, None, None], "int64"),
+            "tap": column(tap, "uint16"),
+            "frame": np.arange(1, rows + 1, dtype=np.uint64),
+            "flow": column(flow, "uint32"),
+            "src": column(ids[:, None], "uint32"),
+            "dst": column(np.roll(ids, -1)[:, None], "uint32"),
+            "framing": np.full(rows, NCCL_ROCE, np.uint8),
+            "kind": np.full(rows, DATA, np.uint8),
+            "collective": np.full(rows, ALL_REDUCE, np.uint8),
+            "tag": column(tag[:, :, None, None], "uint32"),
+            "nbytes": column(message[:, None, None, None], "uint64"),
         },
     )
 
