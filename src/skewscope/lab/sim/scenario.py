@@ -142,7 +142,7 @@ def draw(
         end_s=end,
         duration_s=duration_s,
         culprit_kind=culprit["kind"],
-        culprit_id=_id(made, culprit["at"], places) if culprit["at"] else "",
+        culprit_id=_id(made, culprit["kind"], culprit["at"], places) if culprit["at"] else "",
         cause_right=tuple(table.get("cause_right", ())),
         also_right=tuple(table.get("also_right", ())),
         secondary=tuple(table.get("secondary", ())),
@@ -192,15 +192,15 @@ def _all(knob: str, cluster: Cluster) -> list[int]:
     return list(range(size_of(KNOBS[knob][0], cluster)))
 
 
-def _id(cluster: Cluster, at: str, places: Mapping[str, list[int]]) -> str:
+def _id(cluster: Cluster, kind: str, at: str, places: Mapping[str, list[int]]) -> str:
     """Return the canonical id of a culprit."""
     number = places[at][0]
     if at in ("$gpu", "$peer_gpu"):
-        return cluster.gpu(number)
+        return cluster.nic(number) if kind in ("nic", "port", "link") else cluster.gpu(number)
     if at in ("$host", "$front"):
-        return cluster.addresses[number]
-    if at == "$replica":
-        return cluster.endpoint(number)
+        return cluster.front_port(number) if kind == "port" else cluster.addresses[number]
+    if at in ("$replica", "$prefill"):
+        return f"metric:engine/{cluster.endpoint(number)}" if kind == "metric" else cluster.endpoint(number)
     if at == "$link":
         return cluster.uplink(number)
     if at == "$pair":

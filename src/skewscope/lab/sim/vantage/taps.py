@@ -13,9 +13,11 @@ from skewscope.core.schemas import HTTP, MESSAGES, PACKETS
 from skewscope.core.tables import Array, Table
 from skewscope.lab.sim.cluster import GPUS, PORT, Cluster, Replica
 from skewscope.lab.sim.compiled import kernel as k
+from skewscope.lab.sim.output import Tokens
 from skewscope.lab.sim.rates import crossings
 from skewscope.lab.sim.ticks import Ticks
 from skewscope.lab.sim.vantage.traffic import CHUNK_BYTES
+from skewscope.lab.sim.world import Run
 
 ROCE_PORT = 4791
 NCCL_ROCE, DATA, CLEAR_TO_SEND, ALL_REDUCE = 3, 1, 3, 4
@@ -45,22 +47,7 @@ def http(ticks: Ticks, directory: Directory, addresses: dict[str, int], start_ns
     directory.flows.extend(
         Flow(gateway, FIRST_PORT + n % 40_000, int(ids[host[q]]), PORT, 6) for n, q in enumerate(sent)
     )
-    first, last = tokens.first, tokens.last
-    ended = run.times[tokens.request[last], k.Q_END] > 0
-    # (time, request, kind, bytes, order) of every element
-    parts = [
-        (run.demand.at_s[sent] + 0.0005, sent, HEAD, 300 + 4 * run.counts[sent, k.N_PROMPT]),
-        (tokens.sent_s[first] - 1e-6, tokens.request[first], ANSWER, np.full(len(first), 180)),
-        (tokens.sent_s, tokens.request, CHUNK, np.full(len(tokens.request), CHUNK_BYTES)),
-        (tokens.sent_s[last][ended] + 2e-6, tokens.request[last][ended], END, np.full(int(ended.sum()), 19)),
-    ]
-    at = np.concatenate([p[0] for p in parts])
-    q = np.concatenate([p[1] for p in parts])
-    kind = np.concatenate([np.full(len(p[0]), p[2]) for p in parts])
-    size = np.concatenate([p[3] for p in parts])
-    inside = at < run.duration_s
-    order = np.argsort(at[inside], kind="stable")
-    at, q, kind, size = (column[inside][order] for column in (at, q, kind, size))
+    at, q, kind, size = _elements(run, tokens, sent)
     way = (kind != HEAD).astype(np.uint8)
     rows = _packet_rows(at, flow_of[q], way, size, taps[host[q]], start_ns)
     rows["src"] = np.where(way == 0, gateway, ids[host[q]])
@@ -85,6 +72,23 @@ def http(ticks: Ticks, directory: Directory, addresses: dict[str, int], start_ns
             },
         ),
     }
+
+
+def _elements(run: Run, tokens: Tokens, sent: Array) -> tuple[Array, Array, Array, Array]:
+    """Return time, request, kind and bytes of every HTTP element, in the order of time."""
+    first, last = tokens.first, tokens.last
+    ended = run.times[tokens.request[last], k.Q_END] > 0
+    parts = [
+        (run.demand.at_s[sent] + 0.0005, sent, HEAD, 300 + 4 * run.counts[sent, k.N_PROMPT]),
+        (tokens.sent_s[first] - 1e-6, tokens.request[first], ANSWER, np.full(len(first), 180)),
+        (tokens.sent_s, tokens.request, CHUNK, np.full(len(tokens.request), CHUNK_BYTES)),
+        (tokens.sent_s[last][ended] + 2e-6, tokens.request[last][ended], END, np.full(int(ended.sum()), 19)),
+    ]
+    at, q, size = (np.concatenate([p[n] for p in parts]) for n in (0, 1, 3))
+    kind = np.concatenate([np.full(len(p[0]), p[2]) for p in parts])
+    order = np.argsort(at, kind="stable")
+    order = order[at[order] < run.duration_s]
+    return at[order], q[order], kind[order], size[order]
 
 
 def _taps(directory: Directory, names: list[str]) -> Array:
