@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ def write(emission: Emission, folder: Path) -> list[Path]:
     """Write the files of a case below `folder`; returns them.
 
     counters/<host>/<product>.txt.gz: a tree as `grep -r .` prints it, each reading after a `# time` line;
-    counters/<host>/ethtool.<unix ns>.txt; metrics/<target>/<product>.<unix ns>.prom: a page a scrape.
+    counters/<host>/ethtool.<unix ns>.txt; metrics/<target>/<product>.<unix ns>.prom: a page a scrape;
+    logs/<host>/kernel.log.
     """
     written: list[Path] = []
     for job in emission.jobs:
@@ -30,7 +32,7 @@ def write(emission: Emission, folder: Path) -> list[Path]:
             written += _trees(emission, job, folder / "counters")
         else:
             written += _pages(emission, job, folder / "metrics")
-    return written
+    return written + _kernel_logs(emission, folder / "logs")
 
 
 def _scrapes(emission: Emission, job: Job) -> dict[tuple[str, int], tuple[int, list[int]]]:
@@ -131,3 +133,41 @@ def _sample(job: Job, c: Column, said: Series, number: int, place: int, target: 
     text = str(SENTINEL) if np.isnan(value) else repr(value)
     shown = "{" + labels_text(labels) + "}" if labels else ""
     return f"{said.raw}{ROLE.get(c.kind, '')}{shown} {text}"
+
+
+def _kernel_logs(emission: Emission, folder: Path) -> list[Path]:
+    """Write what the kernels of the hosts said, as a journal prints it with full times."""
+    texts: dict[Path, list[str]] = defaultdict(list)
+    d = emission.directory
+    for part in emission.parts:
+        table = part.get("events")
+        for row in range(len(table) if table is not None else 0):
+            assert table is not None
+            host, _, what = d.entities[table["entity"][row]].partition("/")
+            said = _message(
+                d.names[table["kind"][row]], what, int(table["code"][row]), d.entities[table["peer"][row]]
+            )
+            if said:
+                ns = int(table["ts_ns"][row])
+                stamp = f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09}Z"
+                texts[folder / host / "kernel.log"].append(f"{stamp} {host} kernel: {said}")
+    for path, lines in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return list(texts)
+
+
+def _message(kind: str, what: str, code: int, peer: str) -> str:
+    """Return the kernel's words for an event, "" where the kernel does not tell it."""
+    address = (peer or what).rpartition("pci ")[2]
+    if kind == "gpu.xid":
+        return f"NVRM: Xid (PCI:{address.removesuffix('.0')}): {code}, GPU{what.removeprefix('gpu')} error"
+    if kind == "pcie.aer":
+        return f"pcieport {address}: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)"
+    if kind == "peermem.error":
+        return "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context"
+    if kind == "link.down":
+        return f"mlx5_core 0000:4a:00.0 {what}: Link down"
+    if kind == "link.up":
+        return f"mlx5_core 0000:4a:00.0 {what}: Link up, {code // 1000}Gbps"
+    return ""

@@ -101,12 +101,18 @@ def variants(name: str) -> list[str]:
 
 
 def draw(
-    asked: str, seed: int, *, duration_s: float = DURATION_S, strength: float = math.nan, cluster: str = ""
+    asked: str,
+    seed: int,
+    *,
+    duration_s: float = DURATION_S,
+    strength: float = math.nan,
+    ramp_s: float = math.nan,
+    cluster: str = "",
 ) -> Drawn:
     """Draw a scenario ("c20" or "c20.gpu") from a seed; variants take turns by seed.
 
-    `strength` replaces the one drawn; `cluster` is the text of a cluster file instead of the scenario's.
-    Raises ScenarioError.
+    `strength` and `ramp_s` replace what is drawn; `cluster` is the text of a cluster file instead of the
+    scenario's. Raises ScenarioError.
     """
     name, _, variant = asked.partition(".")
     data = load(name)
@@ -123,6 +129,8 @@ def draw(
     onset = duration_s * float(rng.uniform(0.33, 0.42))
     end = duration_s * float(rng.uniform(0.88, 0.97))
     ramp = float(rng.choice([0.0, 0.0, 0.1])) * (end - onset)
+    if not math.isnan(ramp_s):
+        ramp = min(ramp_s, end - onset)
     rate = made.rate_rps * float(table.get("rate_ratio", 1.0))
     profile = table.get("profile", made.profile)
     base = workload.synthetic(profile, rate, 0.0, duration_s, len(made.clients), streams.placement)

@@ -1,9 +1,15 @@
 """What is emitted: repeatable, in order, at real rates and with the defects of real sources."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
+from skewscope.conditions.loader import load_all as load_conditions
+from skewscope.core.features import FeatureRows
 from skewscope.core.schemas import Kind
+from skewscope.engine.run import Engine, Plan
+from skewscope.features.loader import load_all as load_features
 from skewscope.lab.sim.case import simulate
 from skewscope.lab.sim.scenario import draw
 from skewscope.lab.sim.vantage.emit import Emission, emit, sliced
@@ -103,3 +109,21 @@ def test_clock_steps_move_what_the_host_stamps() -> None:
     emission = simulate(drawn).emission
     times, _ = column(emission, "host.load1", drawn.cluster.addresses[drawn.places["$host"][0]])
     assert times.max() - times.min() > 500
+
+
+def test_the_engine_takes_the_slices() -> None:
+    drawn = draw("ok_first_day.serving", 3, duration_s=20.0)
+    emission = simulate(drawn, taps=True).emission
+    features = load_features()
+    conditions = [(c.entry, c.fresh()) for c in load_conditions().values()]
+    seen: set[str] = set()
+
+    def observe(_: object, rows: Mapping[str, FeatureRows]) -> None:
+        seen.update(rows["endpoint"].keys)
+
+    engine = Engine(Plan(features, conditions), [observe])
+    for number, slice_ in enumerate(sliced(emission)):
+        engine.feed(slice_)
+        if number == 60:
+            break
+    assert {drawn.cluster.endpoint(r) for r in range(4)} <= seen

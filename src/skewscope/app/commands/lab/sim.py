@@ -100,6 +100,9 @@ Examples:
     "--duration", default=90.0, show_default=True, type=click.FloatRange(20.0, 86400.0), help="Simulated s."
 )
 @click.option("--strength", type=float, help="Strength instead of the one drawn.")
+@click.option(
+    "--ramp", type=click.FloatRange(0.0), help="Seconds in which it grows, instead of what is drawn."
+)
 @click.option("--cluster", type=FILE, help="Cluster file instead of the scenario's.")
 @click.option(
     "--form", type=click.Choice(["tables", "files"]), default="tables", show_default=True,
@@ -114,6 +117,7 @@ def run(
     folder: Path,
     duration: float,
     strength: float | None,
+    ramp: float | None,
     cluster: Path | None,
     form: str,
     taps: bool,
@@ -128,7 +132,7 @@ def run(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         say(f"{folder}: exists and is not an empty folder")
         sys.exit(USAGE)
-    case = simulate(_drawn(scenario, seed, duration, strength, cluster), taps)
+    case = simulate(_drawn(scenario, seed, duration, strength, ramp, cluster), taps)
     if case.drawn.condition and not case.visible:
         moved = ", ".join(f"{k} {v:.2f}" for k, v in case.effect.items())
         say(f"{case.truth().name}: no visible effect ({moved})")
@@ -150,6 +154,7 @@ def _drawn(
     seed: int,
     duration: float = 90.0,
     strength: float | None = None,
+    ramp: float | None = None,
     cluster: Path | None = None,
 ) -> Drawn:
     from skewscope.lab.sim.cluster import ClusterError
@@ -158,6 +163,7 @@ def _drawn(
     try:
         return draw(
             scenario, seed, duration_s=duration, strength=float("nan") if strength is None else strength,
+            ramp_s=float("nan") if ramp is None else ramp,
             cluster=cluster.read_text(encoding="utf-8") if cluster else "",
         )  # fmt: skip
     except (ScenarioError, ClusterError) as error:
