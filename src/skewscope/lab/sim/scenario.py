@@ -114,15 +114,10 @@ def draw(
     `strength` and `ramp_s` replace what is drawn; `cluster` is the text of a cluster file instead of the
     scenario's. Raises ScenarioError.
     """
-    name, _, variant = asked.partition(".")
-    data = load(name)
+    data, variant = _chosen(asked, seed)
+    table = {**data, **variant}
     streams = Streams.of(seed)
     rng = streams.faults
-    listed = data["variant"]
-    chosen = [v for v in listed if v["name"] == variant] if variant else [listed[seed % len(listed)]]
-    if not chosen:
-        raise ScenarioError(f"{data['name']}: no variant {variant!r}; there are {', '.join(variants(name))}")
-    table = {**data, **chosen[0]}
     made = parse(table["cluster"], cluster or shipped(table["cluster"]), streams.placement)
     places = _places(made, streams.placement)
     # A day's slice begins anywhere; the fault begins after a third of it and stays to near the end.
@@ -138,7 +133,7 @@ def draw(
     culprit = table.get("culprit", {"kind": "", "at": ""})
     return Drawn(
         name=data["name"],
-        variant=chosen[0]["name"],
+        variant=variant["name"],
         title=data["title"],
         condition=data["condition"],
         seed=seed,
@@ -164,6 +159,17 @@ def draw(
         defect=table.get("defect", ""),
         places=places,
     )
+
+
+def _chosen(asked: str, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a scenario's table and that of the variant asked for, or of the one whose turn it is."""
+    name, _, variant = asked.partition(".")
+    data = load(name)
+    listed = data["variant"]
+    found = [v for v in listed if v["name"] == variant] if variant else [listed[seed % len(listed)]]
+    if not found:
+        raise ScenarioError(f"{data['name']}: no variant {variant!r}; there are {', '.join(variants(name))}")
+    return data, found[0]
 
 
 def _places(cluster: Cluster, rng: np.random.Generator) -> dict[str, list[int]]:
