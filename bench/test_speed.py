@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import skewscope
-from bench import bulk, flood, material, methods, mirror
+from bench import bulk, flood, material, methods, mirror, mixed
 from skewscope.core.schemas import PACKETS
 from tools.score_testbed import machine
 
@@ -28,6 +28,7 @@ DPKT_RATIO_FLOOR = 10.0
 MEMORY_LIMIT_BYTES = 1 << 30
 
 OURS, TWO = "skewscope, headers to columns", "skewscope, two threads, the file each"
+MIXED = "skewscope, on VLAN, IPv6, VXLAN, ERSPAN, TCP options and RoCEv2"
 IN_C = "C reference, mmap, -O3"
 
 Method = Callable[[], tuple[int, float]]
@@ -70,8 +71,12 @@ def _interleaved(methods_: dict[str, Method]) -> dict[str, float]:
 def test_speed(capture: tuple[Path, int, int, float], tmp_path: Path) -> None:
     path, packets, copies, traffic_s = capture
     skipped = []
+    other = tmp_path / "mixed.pcap"
+    mixed.write(other, 1_000_000)
+    methods.parse_headers(other)
     candidates: dict[str, Method] = {
         OURS: lambda: methods.parse_headers(path),
+        MIXED: lambda: methods.parse_headers(other),
         TWO: lambda: methods.parse_in_threads(path, 2),
     }
     program = methods.compiled_reference(tmp_path)

@@ -7,19 +7,28 @@ fuzzer sees every branch.
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
+import pyarrow as pa
 
 from skewscope.app import pipeline
 from skewscope.core.directory import Directory
 from skewscope.core.tables import Table
 from skewscope.sources.captures import Capture, CaptureError
+from skewscope.sources.documents import all_formats, tell
+from skewscope.sources.flow_export import FlowExports, Payload
+from skewscope.sources.format import SNIFF_BYTES, Format, Origin
+from skewscope.sources.formats import otlp_metrics as otlp
+from skewscope.sources.formats import prometheus_text as text_format
+from skewscope.sources.formats import remote_write as pushed
 from skewscope.wire import build
 from skewscope.wire.packets import PacketParser
 from skewscope.wire.streams import StreamFramer
@@ -150,6 +159,60 @@ def diagnose(data: bytes) -> None:
     pipeline.run([path])
 
 
+def document(data: bytes) -> None:
+    """Any file as the format that its content tells, and as the one that its first byte names."""
+    if not data:
+        return
+    formats, rest = all_formats(), data[1:]
+    told = tell(rest[:SNIFF_BYTES], "case")
+    for format_ in {formats[data[0] % len(formats)], *([told] if told else [])}:
+        origin = Origin(Directory(), 0, "case", at_ns=10**18)
+        stream = cast(BinaryIO, io.BufferedReader(io.BytesIO(rest)))
+        for tables in format_.read(stream, origin):
+            assert all(isinstance(t, Table) for t in tables.values())
+        assert all("\n" not in note for note in origin.notes)
+
+
+def exports(data: bytes) -> None:
+    """Datagrams of flow exporters."""
+    directory = Directory()
+    decoder = FlowExports(directory, PacketParser(directory))
+    payloads = [Payload(10**18, k, "10.0.0.9", p) for k, p in enumerate(_pieces(data), 1)]
+    tables = decoder.feed(payloads, Origin(directory, 0))
+    assert np.isfinite(tables["flow_records"]["nbytes"]).all()
+
+
+def prometheus_text(data: bytes) -> None:
+    """Any text as an exposition; whole and line by line the same number of readings."""
+    text_format.FORMAT.sure(data, "x.prom")
+    whole = _rows(text_format.FORMAT, data)
+    parts = [_rows(text_format.FORMAT, line + b"\n") for line in data.split(b"\n")]
+    assert whole <= sum(parts), (whole, parts)  # a second name of one fact counts in parts only
+
+
+def remote_write(data: bytes) -> None:
+    """Any body of a remote write, as it is and packed."""
+    pushed.FORMAT.sure(data, "x")
+    _rows(pushed.FORMAT, data)
+    _rows(pushed.FORMAT, bytes(pa.Codec("snappy").compress(data)))
+
+
+def otlp_metrics(data: bytes) -> None:
+    """Any OTLP request, protobuf or JSON."""
+    otlp.FORMAT.sure(data, "x")
+    _rows(otlp.FORMAT, data)
+    _rows(otlp.FORMAT, b'{"resourceMetrics":' + data)
+
+
+def _rows(format_: Format, data: bytes) -> int:
+    origin = Origin(Directory(), 0, "x", at_ns=1)
+    return sum(len(t) for tables in format_.read(io.BytesIO(data), origin) for t in tables.values())
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    t.__name__: t for t in (capture, frames, roce, stream, diagnose)
-}
+    t.__name__: t
+    for t in (
+        capture, frames, roce, stream, diagnose, prometheus_text, remote_write, otlp_metrics,
+        document, exports,
+    )
+}  # fmt: skip

@@ -130,6 +130,23 @@ def features_page(specs: list[Any]) -> str:
     return "\n".join(parts)
 
 
+def events_page() -> str:
+    """Return the reference of all names of events."""
+    kinds = importlib.import_module("skewscope.sources.events").KINDS
+    text = "Every event has times, an entity and fields; what `code` and `peer` are is told with its name."
+    rows = [(f"`{name}`", meaning) for name, meaning in kinds.items()]
+    return f"{NOTE}# Events\n\n{text}\n\n" + table(("event", "meaning"), rows)
+
+
+def formats_page() -> str:
+    """Return the reference of all formats beside captures."""
+    found = importlib.import_module("skewscope.sources.documents").all_formats()
+    text = "Files beside captures that are read; each is told by its content, never by its name."
+    return f"{NOTE}# Formats\n\n{text}\n\n" + table(
+        ("format", "what it is"), [(f.kind, f.doc) for f in found]
+    )
+
+
 def commands(root: click.Command, name: str = "skewscope") -> list[tuple[str, click.Command, click.Context]]:
     """Return (full name, command, context) of a command and all below it; hidden ones are left out."""
     context = click.Context(root, info_name=name, terminal_width=100, max_content_width=100)
@@ -162,6 +179,8 @@ def pages() -> dict[str, str]:
     made = {f"conditions/{e.page}": condition_page(e) for e in entries}
     made["reference/conditions.md"] = index_page(entries)
     made["reference/features.md"] = features_page(feature_specs())
+    made["reference/events.md"] = events_page()
+    made["reference/formats.md"] = formats_page()
     made["reference/cli.md"] = cli_page(load_cli())
     return made
 

@@ -8,7 +8,8 @@ import pytest
 
 import skewscope
 from skewscope.app import api
-from skewscope.core.schemas import PACKETS
+from skewscope.core.directory import Directory
+from skewscope.core.schemas import COUNTERS, PACKETS
 from skewscope.core.tables import Table
 from tests.app import example_report
 
@@ -16,7 +17,7 @@ from tests.app import example_report
 def test_diagnose_takes_one_path_or_many(fake_pipeline, capture):
     seen: list[list[Path]] = []
 
-    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False, explain=False):
         seen.append(list(paths))
         return example_report.straggler()
 
@@ -40,7 +41,7 @@ def test_a_path_that_names_nothing(fake_pipeline, tmp_path):
 def packets(fake_pipeline, capture):
     fake_pipeline(lambda paths, **_: example_report.straggler())
     table = Table(PACKETS, {"ts_ns": np.array([5, 6])})
-    sys.modules["skewscope.app.pipeline"].tables = lambda paths: {"packets": table}  # type: ignore[attr-defined]
+    sys.modules["skewscope.app.pipeline"].read_all = lambda paths: ({"packets": table}, Directory())  # type: ignore[attr-defined]
     return capture
 
 
@@ -56,3 +57,16 @@ def test_unknown_table_and_format(packets):
         api.tables(packets, "nothing")
     with pytest.raises(ValueError, match="arrow, pandas or polars"):
         api.tables(packets, "packets", "csv")  # type: ignore[arg-type]
+
+
+def test_ids_of_readings_are_texts():
+    directory = Directory(sources=["f"])
+    row = {
+        "ts_ns": [5],
+        "entity": [directory.entities.id("h/gpu0")],
+        "name": [directory.names.id("gpu.power_w")],
+    }
+    table = Table(COUNTERS, {k: np.array(v) for k, v in row.items()})
+    assert api._with_texts("counters", table.to_arrow(), directory).select(
+        ["source", "entity", "name"]
+    ).to_pylist() == [{"source": "f", "entity": "h/gpu0", "name": "gpu.power_w"}]

@@ -65,7 +65,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_an_interrupt_is_status_130(fake_pipeline, capture):
-    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False, explain=False):
         raise KeyboardInterrupt
 
     fake_pipeline(run)

@@ -69,7 +69,7 @@ def test_says_what_names_nothing(tmp_path):
     assert not found.files
     assert [p.split(": ")[1] for p in found.problems] == [
         "no such file or folder",
-        "no captures in this folder",
+        "nothing in this folder that skewscope reads",
         "no file matches",
     ]
 
@@ -132,3 +132,14 @@ def test_a_file_that_vanishes_is_told_of_when_it_is_opened(tmp_path):
     found = expand([tmp_path])
     (tmp_path / "a.pcap").unlink()
     assert found.bytes_total == 0
+
+
+def test_a_sys_tree_in_a_folder_is_one_input(tmp_path):
+    counters = tmp_path / "n1" / "sys" / "class" / "infiniband" / "mlx5_0" / "ports" / "1" / "counters"
+    counters.mkdir(parents=True)
+    (counters / "port_rcv_data").write_text("1\n")
+    (tmp_path / "n1" / "dmesg.log").write_text("[    1.000000] usb 1-1: new device\n")
+    (tmp_path / "a.pcap").write_bytes(PCAP)
+    found = expand([tmp_path])
+    assert found.files == [tmp_path / "a.pcap", tmp_path / "n1" / "dmesg.log", tmp_path / "n1" / "sys"]
+    assert not found.problems

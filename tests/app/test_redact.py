@@ -6,7 +6,7 @@ import pytest
 
 from skewscope.app.redact import Redactor, redacted
 from skewscope.app.render import contents, html, json, terminal
-from skewscope.core.report import Evidence, HostRole, Input, NoData, Report, Series
+from skewscope.core.report import Evidence, HostRole, Input, NoData, Reading, Report, Series
 from tests.app import example_report
 
 ORIGINALS = [
@@ -142,3 +142,16 @@ def test_hosts_that_are_called_as_their_captures():
     )
     note = redacted(report).notes[0]
     assert note == "rank on capture-01 (198.18.0.1) is late, a healthy one is not"
+
+
+def test_what_readings_are_about_is_replaced_too():
+    readings = [
+        Reading("gpu-node-7/gpu3", "gpu.power_w", 'Hostname="gpu-node-7"', 1.0, "W", 5),
+        Reading("10.1.2.3:8000", "engine.requests_running", "", 1.0, "requests", 5),
+    ]
+    one = Input("d/metrics", "prometheus text", host="10.1.2.3:8000", rows={"metrics": 2}, readings=readings)
+    text = repr(redacted(Report([one], (0, 1))))
+    assert "gpu-node-7" not in text
+    assert "10.1.2.3" not in text
+    assert "/gpu3" in text
+    assert "gpu.power_w" in text

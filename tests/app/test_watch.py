@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from skewscope.app.api import diagnose
+from skewscope.app.watch import Watch
 from skewscope.lab.bed import needs
 from skewscope.lab.bed.bed import Bed
 from skewscope.lab.bed.play import Player
@@ -51,3 +54,35 @@ def test_live_and_offline_name_the_same_straggler():
     assert first["condition"] == mine.condition
     assert first["culprits"][0]["id"] == mine.culprits[0].id
     assert abs(first["onset_ns"] - mine.onset_ns) < 500_000_000
+
+
+class Engine(BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b'vllm:num_requests_running{model_name="m"} 3\n'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format, *args):
+        pass
+
+
+def test_endpoints_can_be_watched_without_an_interface(tmp_path):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    endpoint = f"127.0.0.1:{server.server_address[1]}"
+    watch = Watch((), scrape=[endpoint], spool=tmp_path)
+    begin = time.monotonic()
+    assert list(watch.changes(lambda: watch.inbox.rows > 0 or time.monotonic() - begin > 30)) == []
+    watch.close()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    (one,) = watch.report().inputs
+    assert (one.path, one.kind) == (endpoint, "live metrics")
+    assert one.rows["readings"] >= 1
+    (kept,) = diagnose([tmp_path]).inputs
+    assert kept.kind == "prometheus text"
+    assert kept.names["engine.requests_running"] >= one.rows["readings"]  # one more may have come since

@@ -18,8 +18,9 @@ import pytest
 from skewscope.conditions.loader import load_all
 from skewscope.core.condition import CLEAR, FINDING, NO_DATA
 from skewscope.core.directory import Directory
-from skewscope.core.features import FeatureRows
+from skewscope.core.features import FeatureRows, Slice
 from skewscope.engine.judge import BASELINE, Judge
+from skewscope.engine.sight import Sight
 from skewscope.features.loader import load_all as load_features
 from tests.conditions.recording import Bare, Bench, bare, record, same
 from tools.entries import HEADINGS, split_sections
@@ -194,7 +195,7 @@ def judge(condition, windows):
     judge = Judge(condition.entry, condition.fresh())
     for w in windows:
         rows = FeatureRows(condition.entry.scope, list(w.keys), dict(w.columns), dict(w.onset))
-        judge.step(w.start_ns, w.end_ns, rows, Directory())
+        judge.step(Slice(w.start_ns, w.end_ns, {}, Directory()), rows, Sight())
     return judge
 
 

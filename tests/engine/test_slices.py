@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.directory import Directory
-from skewscope.core.schemas import HTTP, PACKETS
-from skewscope.engine.slices import MAX_IDLE_SLICES, TICK_NS, slices
+from skewscope.core.schemas import COUNTERS, HTTP, PACKETS
+from skewscope.core.tables import Heard, Table
+from skewscope.engine.slices import LOOK_BACK_NS, MAX_IDLE_SLICES, TICK_NS, slices
 from tests.engine.tables import MS, http, packets
 
 HOUR_MS = 3_600_000
@@ -182,3 +183,49 @@ def test_the_tick_is_a_choice(tick_ms):
     assert all(s.end_ns - s.start_ns == tick_ms * MS for s in made)
     assert sum(len(s.tables["packets"]) for s in made) == 2
     assert np.all(np.diff([s.start_ns for s in made]) > 0)
+
+
+def beside(times):
+    """Readings at times (ms), one batch each, as a document yields them."""
+    for ms in times:
+        ts = np.array([ms * MS])
+        yield Heard({"counters": Table(COUNTERS, {"ts_ns": ts, "value": np.array([float(ms)])})}, int(ts[0]))
+
+
+@given(st.lists(st.integers(-700_000, 700_000), max_size=12).map(sorted))
+@settings(deadline=None)
+def test_readings_join_the_slices_that_packets_make(times):
+    base = 1_000_000
+    taps = batches([base, base + 120, base + 470])
+    alone = shape(cut(taps))
+    given_ms = [base + t for t in times]
+    made = list(
+        slices(
+            [iter(taps)],
+            Directory(),
+            beside=[beside(given_ms)],
+            schemas=(PACKETS, HTTP, COUNTERS),
+        )
+    )
+    assert shape(made) == alone
+    got = [v for s in made for v in s.tables["counters"]["value"].tolist()]
+    low, high = made[0].start_ns - LOOK_BACK_NS, made[-1].end_ns
+    assert got == [float(ms) for ms in given_ms if low <= ms * MS < high]
+    for s in made[1:]:
+        ts = s.tables["counters"]["ts_ns"]
+        assert ((ts >= s.start_ns) & (ts < s.end_ns)).all()
+
+
+def test_without_packets_readings_make_the_slices():
+    made = list(
+        slices(
+            [],
+            Directory(),
+            beside=[beside([0, 900_000])],
+            schemas=(COUNTERS,),
+            tick_ns=1000 * MS,
+            max_idle=1,
+        )
+    )
+    assert [len(s.tables["counters"]) for s in made] == [1, 0, 1]
+    assert made[-1].start_ns == 900_000 * MS

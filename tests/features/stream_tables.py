@@ -69,7 +69,13 @@ class Wire:
         )
 
     def ask(
-        self, flow: int, at: float, pieces: list[float], end: float | None = None, size: int = 100
+        self,
+        flow: int,
+        at: float,
+        pieces: list[float],
+        end: float | None = None,
+        size: int = 100,
+        piece: int = 80,
     ) -> None:
         """Add a whole request: POST, streamed pieces, end of the response (None = it stays open)."""
         self.http(flow, at, REQUEST, method=2, nbytes=size)
@@ -78,7 +84,7 @@ class Wire:
         for i, ts in enumerate(pieces):
             if i == 0:
                 self.http(flow, ts, HEAD, status=200, streaming=1)
-            self.http(flow, ts, PIECE, nbytes=80, events=1)
+            self.http(flow, ts, PIECE, nbytes=piece, events=1)
         if end is not None:
             self.http(flow, end, END, server=1)
 

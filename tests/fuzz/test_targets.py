@@ -5,7 +5,11 @@ import random
 import pytest
 
 from fuzz.corpus import SEEDS
-from fuzz.targets import TARGETS
+from fuzz.targets import TARGETS, _rows
+from skewscope.sources.formats import otlp_metrics, prometheus_text, remote_write
+
+FORMATS = {m.__name__.rpartition(".")[2]: m.FORMAT for m in (prometheus_text, remote_write, otlp_metrics)}
+READ = ("prometheus_text", "remote_write", "otlp_metrics")
 
 
 def changed(seed: bytes, chance: random.Random) -> bytes:
@@ -23,7 +27,14 @@ def test_every_target_has_seeds() -> None:
     assert all(list(make()) for make in SEEDS.values())
 
 
-@pytest.mark.parametrize("name", ["capture", "frames", "roce", "stream"])
+def test_seeds_of_readings_hold_readings() -> None:
+    pytest.importorskip("google.protobuf", reason="protobuf (the extra `metrics`) is not installed")
+    for name, count in zip(READ, (6, 1, 1), strict=True):
+        for seed in SEEDS[name]():
+            assert _rows(FORMATS[name], seed) == count, name
+
+
+@pytest.mark.parametrize("name", ["capture", "frames", "roce", "stream", "document", "exports", *READ])
 def test_changed_seeds_are_taken(name: str) -> None:
     chance = random.Random(name)
     for seed in SEEDS[name]():

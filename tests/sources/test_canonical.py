@@ -206,3 +206,11 @@ def test_a_counter_with_and_without_its_suffix():
         product = exposed(raw)
         assert product is not None
         assert product.product == "vllm"
+
+
+def test_what_wraps_or_stops_is_kept_in_its_own_unit():
+    """The wrap at 2^32 and the ceilings are of the counter as the hardware has it."""
+    for product in products().values():
+        for raw, name in product.aliases.items():
+            if name.kind == Kind.COUNTER32 or name.ceiling:
+                assert name.scale == 1, (product.product, raw)

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.directory import Directory
@@ -24,6 +24,7 @@ def test_a_number_at_the_beginning(text, number):
     assert leading_number(text) == number
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_gives_a_number_or_none(text):
     assert isinstance(leading_number(text), float)

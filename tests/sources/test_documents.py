@@ -115,3 +115,39 @@ def test_names_are_bounded():
     assert [names.id(t) for t in ("", "a", "b", "a", "c")] == [0, 1, 2, 1, 0]
     assert names[2] == "b"
     assert len(names) == 3
+
+
+def test_a_file_is_open_only_while_it_is_read(tmp_path):
+    path = tmp_path / "1700000000.txt"
+    path.write_bytes(b"a 2\n")
+    documents_ = [Document(path, Directory()) for _ in range(3000)]  # more than a process may open
+    assert all(d.stamped for d in documents_)
+    assert documents_[0].position() == 0
+    list(documents_[0].batches())
+    assert documents_[0].position() == documents_[0].size == 4
+
+
+def test_a_document_found_in_a_folder_must_be_sure(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(b"a 2\n")
+    assert documents.looks_like_document(path)
+    monkeypatch.setattr(
+        documents, "all_formats", lambda: (Format("maybe", "a guess", lambda head, name: 1, _read),)
+    )
+    assert not documents.looks_like_document(path)
+    assert Document(path, Directory()).kind == "maybe"
+
+
+def test_what_tells_no_time_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(b"a 2\n")
+
+    def plain(stream, origin):
+        rows = RowList(COUNTERS)
+        rows.add(ts_ns=origin.at_ns, value=1.0)
+        yield rows.take()
+
+    monkeypatch.setattr(documents, "all_formats", lambda: (Format("p", "d", lambda head, name: 2, plain),))
+    document = Document(path, Directory())
+    list(document.batches())
+    assert document.stats.notes == ["tells no time: taken to be as old as the file"]

@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.directory import Directory
@@ -37,6 +37,20 @@ def test_long_texts_are_cut():
     assert len(json.loads(directory.texts[1])["text"]) == FIELD_CHARACTERS
 
 
+def test_text_without_end_is_left_out_and_told(monkeypatch):
+    monkeypatch.setattr("skewscope.sources.events.BUDGET_CHARACTERS", 100)
+    directory = Directory()
+    origin = Origin(directory, 0)
+    made = Events(origin)
+    for number in range(20):
+        made.add(0, 1, "n1", "nccl.warning", text=f"warning {number}")
+    fields = made.take()["events"]["fields"]
+    assert (fields[:3] > 0).all()
+    assert (fields[-10:] == 0).all()
+    assert origin.notes == ["too much text: later events are without their fields"]
+
+
+@settings(deadline=None)
 @given(st.one_of(st.integers(), st.floats(), st.text(), st.none(), st.booleans()))
 def test_any_value_becomes_an_int64(value):
     assert -(2**63) <= whole(value, -1) < 2**63

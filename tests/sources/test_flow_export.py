@@ -113,7 +113,7 @@ def test_recorded_captures_of_exports():
     assert counters[1, "switch.tx_unicast_packets"] == 41_143
     (record,) = [r for r in rows if r["table"] == "flow_records"]
     assert (record["src"], record["dst"], record["sampling"]) == ("172.21.32.254", "172.21.32.241", 2048)
-    assert notes == ["9 sFlow datagrams were read"]
+    assert notes == ["9 sFlow datagrams were read", "they gave 1 flow records and 128 counter readings"]
     assert directory.sources == [str(folder / "sflow.pcap")]
     assert read(folder / "netflowv9.pcap")[1] == [
         "10 NetFlow v9 datagrams were read",

@@ -2,7 +2,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources import json_stream
@@ -24,6 +24,7 @@ def _small_pieces(monkeypatch):
     monkeypatch.setattr(json_stream, "PIECE_BYTES", 7)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=6), value, max_size=5), st.sampled_from([None, 2]))
 def test_members_are_those_of_the_standard_library(document, indent):
     read = stream(json.dumps(document, indent=indent))
@@ -31,6 +32,7 @@ def test_members_are_those_of_the_standard_library(document, indent):
     assert (read.bad, read.cut) == (0, False)
 
 
+@settings(deadline=None)
 @given(st.lists(value, max_size=6))
 def test_elements_one_by_one(elements):
     text = json.dumps({"a": 1, "events": elements, "b": 2})
@@ -38,6 +40,7 @@ def test_elements_one_by_one(elements):
     assert got == [("a", 1), *(("events", e) for e in elements), ("b", 2)]
 
 
+@settings(deadline=None)
 @given(st.lists(value, max_size=6))
 def test_documents_one_after_the_other(documents):
     assert list(stream("\n".join(map(json.dumps, documents))).documents()) == documents
@@ -61,6 +64,7 @@ def test_deep_nesting_is_damage():
     assert read.bad
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_taken(text):
     for begin in ("", "{", '{"a": [', "["):

@@ -3,7 +3,7 @@ import pickle
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.plain_pickle import NotPlainError, load
@@ -22,6 +22,7 @@ class Trap:
         return (print, ("called",))
 
 
+@settings(deadline=None)
 @given(plain, st.sampled_from([2, 3, 4, 5]))
 def test_plain_data_comes_back(value, protocol):
     assert load(pickle.dumps(value, protocol)) == value
@@ -50,6 +51,14 @@ def test_everything_else_is_refused(data, why, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_the_number_of_values_is_limited(monkeypatch):
+    monkeypatch.setattr("skewscope.sources.plain_pickle.MOST_OPCODES", 100)
+    assert load(pickle.dumps([1] * 40, 2)) == [1] * 40
+    with pytest.raises(NotPlainError, match="more than 100 values"):
+        load(pickle.dumps([1] * 200, 2))
+
+
+@settings(deadline=None)
 @given(st.binary(max_size=64))
 def test_damaged_bytes_raise_one_error(data):
     for begin in (b"", b"\x80\x02", pickle.dumps({"a": [1, 2]}, 2)[:-3]):

@@ -33,6 +33,8 @@ def test_an_empty_table_says_so():
 def test_every_page_of_the_product_can_be_made():
     made = gen_docs.pages()
     assert {"reference/cli.md", "reference/features.md", "reference/conditions.md"} <= set(made)
+    assert "| `gpu.xid` |" in made["reference/events.md"]
+    assert "| kernel messages |" in made["reference/formats.md"]
     assert "## skewscope diagnose" in made["reference/cli.md"]
 
 

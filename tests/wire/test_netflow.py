@@ -2,7 +2,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.wire import netflow
@@ -133,6 +133,7 @@ def test_what_looks_right(data):
     assert header(data[:10]) is None
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=80),
     st.binary(max_size=60),

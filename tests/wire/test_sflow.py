@@ -2,7 +2,7 @@ import struct
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.wire.sflow import INTERFACE, decode, looks_right
@@ -87,6 +87,7 @@ def test_what_cannot_be_read_is_counted():
     assert decode(b"\x00\x00\x00\x04" + bytes(40), counts) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=120))
 def test_any_bytes_are_taken(data):
     whole = datagram(flow(RAW), interface({}))

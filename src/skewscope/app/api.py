@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skewscope.app.inputs import expand
+from skewscope.core.directory import Directory, Names
 from skewscope.core.report import Report
+from skewscope.core.schemas import READ
 
 __all__ = ["InputError", "Report", "diagnose", "tables"]
 
@@ -57,17 +59,18 @@ def tables(
     name: str,
     format: Literal["arrow", "pandas", "polars"] = "arrow",
 ) -> Any:
-    """Return one sample table (`packets`, `messages`, `http`, ...) of the captures.
+    """Return one sample table (`packets`, `http`, `counters`, `metrics`, ...) of the inputs.
 
-    As a `pyarrow.Table`, a pandas or a polars data frame; the latter two need that library.
+    Ids in counters, metrics, events and requests are texts here. It comes as a `pyarrow.Table`, a pandas
+    or a polars data frame; the latter two need that library.
     Raises KeyError, naming the tables there are, for an unknown name.
     """
     from skewscope.app import pipeline
 
-    found = pipeline.tables(_files(paths))
+    found, directory = pipeline.read_all(_files(paths))
     if name not in found:
         raise KeyError(f"no table {name!r}; there are {', '.join(sorted(found))}")
-    arrow = found[name].to_arrow()
+    arrow = _with_texts(name, found[name].to_arrow(), directory)
     if format == "arrow":
         return arrow
     if format == "pandas":
@@ -77,3 +80,32 @@ def tables(
 
         return polars.from_arrow(arrow)
     raise ValueError(f"unknown format {format!r}; use arrow, pandas or polars")
+
+
+def _with_texts(name: str, table: Any, directory: Directory) -> Any:
+    """Replace the ids of what was read beside captures by the texts that they stand for."""
+    import pyarrow as pa
+
+    if name not in {schema.name for schema in READ}:
+        return table
+    texts: dict[str, Names | list[str]] = {
+        "source": directory.sources,
+        "entity": directory.entities,
+        "peer": directory.entities,
+        "name": directory.names,
+        "labels": directory.labels,
+        "fields": directory.texts,
+        "key": directory.texts,
+    }
+    if name == "events":
+        texts["kind"] = directory.names
+    for column, known in texts.items():
+        at = table.schema.get_field_index(column)
+        if at >= 0:
+            values = pa.array([known[i] for i in range(len(known))], pa.string())
+            indices = table.column(at).combine_chunks().cast(pa.int32())
+            field = pa.field(
+                column, pa.dictionary(pa.int32(), pa.string()), metadata=table.field(at).metadata
+            )
+            table = table.set_column(at, field, pa.DictionaryArray.from_arrays(indices, values))
+    return table

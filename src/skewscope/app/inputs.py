@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from skewscope.sources.documents import looks_like_document
+from skewscope.sources.tree import sys_of
 from skewscope.sources.unpack import STANDARD_INPUT, looks_like_capture, reason
 
 _GLOB = frozenset("*?[")
@@ -46,7 +48,7 @@ def _size(path: Path) -> int:
 
 
 def _folder(path: Path, out: Expanded) -> bool:
-    """Add the captures below a folder; returns whether there are any. Links to folders are not followed."""
+    """Add what can be read below a folder; returns whether there is any. Links to folders are not taken."""
 
     def complain(error: OSError) -> None:
         out.problems.append(f"{error.filename}: cannot read: {reason(error)}")
@@ -54,10 +56,18 @@ def _folder(path: Path, out: Expanded) -> bool:
     any_file = False
     told = len(out.problems)
     for root, folders, names in os.walk(path, onerror=complain):
+        if sys_of(Path(root)) == Path(root):  # one input: its thousands of files say nothing each for itself
+            any_file, folders[:] = True, []
+            out.add(Path(root))
+            continue
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for name in sorted(names):
             file = Path(root) / name
-            if not name.startswith(".") and file.is_file() and looks_like_capture(file):
+            if (
+                not name.startswith(".")
+                and file.is_file()
+                and (looks_like_capture(file) or looks_like_document(file))
+            ):
                 any_file = True
                 out.add(file)
     return any_file or len(out.problems) > told
@@ -74,7 +84,7 @@ def _add(argument: str, out: Expanded) -> None:
         out.add(STANDARD_INPUT)
     elif path.is_dir():
         if not _folder(path, out):
-            out.problems.append(f"{path}: no captures in this folder")
+            out.problems.append(f"{path}: nothing in this folder that skewscope reads")
     elif path.exists():
         out.add(path)
     elif _GLOB & set(argument):
@@ -92,7 +102,7 @@ def _add(argument: str, out: Expanded) -> None:
 
 
 def expand(arguments: Sequence[str | os.PathLike[str]]) -> Expanded:
-    """Turn files, folders (searched for captures), glob patterns and `-` into a list of files."""
+    """Turn files, folders (searched for what can be read), glob patterns and `-` into a list of files."""
     out = Expanded()
     for argument in [os.fspath(a) for a in arguments]:
         try:

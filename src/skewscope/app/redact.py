@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from skewscope.app.render.wording import base_name
 from skewscope.core.report import Report
+from skewscope.sources.series import host_part
 
 T = TypeVar("T")
 _MAC = re.compile(r"(?<![0-9A-Fa-f:.-])(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:-])")
@@ -57,7 +58,9 @@ class Redactor:
         for path in dict.fromkeys(paths):
             self._add_file(names, path)
         taps = [h.tap for h in report.hosts]
-        hosts = [*(i.host for i in report.inputs), *(h.name for h in report.hosts)]
+        told = (r.entity for i in report.inputs for r in i.readings)
+        about = (host_part(e.removeprefix("metric:").partition("/")[0]) for e in told)
+        hosts = [*(i.host for i in report.inputs), *(h.name for h in report.hosts), *about]
         for prefix, values in (("tap", taps), ("host", hosts)):
             new = [v for v in dict.fromkeys(values) if v not in names and _is_name(v)]
             names.update({value: f"{prefix}-{k:02d}" for k, value in enumerate(new, 1)})

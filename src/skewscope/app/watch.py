@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from skewscope.app.pipeline import _units
 from skewscope.conditions.loader import load_all as load_conditions
@@ -14,7 +15,10 @@ from skewscope.engine.history import History
 from skewscope.engine.run import Engine, Plan
 from skewscope.engine.slices import slices
 from skewscope.features.loader import load_all as load_features
+from skewscope.sources.inbox import Inbox
 from skewscope.sources.live import LiveError, LiveTap
+from skewscope.sources.receive import Receiver
+from skewscope.sources.scrape import Scraper
 from skewscope.wire.packets import PacketParser
 
 JUDGED_EVERY = 10
@@ -30,10 +34,24 @@ class Change:
 
 
 class Watch:
-    """Interfaces under watch. Raises LiveError, naming the interface, where one cannot be opened."""
+    """Interfaces under watch, and endpoints beside them.
 
-    def __init__(self, interfaces: Sequence[str]) -> None:
+    Raises LiveError, ScrapeError or ReceiveError, naming what cannot be opened. `scrape`: endpoints whose
+    metrics are fetched; `receive`: address and port at which they are pushed, if any; `spool`: where
+    bodies are kept as files that `diagnose` reads.
+    """
+
+    def __init__(
+        self,
+        interfaces: Sequence[str],
+        scrape: Sequence[str] = (),
+        receive: tuple[str, int] | None = None,
+        spool: Path | None = None,
+    ) -> None:
         self.directory = Directory()
+        self.inbox = Inbox(self.directory, spool)
+        self._scrapers = [Scraper(url, self.inbox) for url in scrape]
+        self._receivers = [Receiver(self.inbox, *receive)] if receive is not None else []
         parser = PacketParser(self.directory)
         self.taps: list[LiveTap] = []
         try:
@@ -51,7 +69,11 @@ class Watch:
     def changes(self, stop: Callable[[], bool]) -> Iterator[Change]:
         """Yield what changes, until `stop()`."""
         taps = [tap.batches(stop) for tap in self.taps]
-        for number, slice_ in enumerate(slices(taps, self.directory)):
+        live: list[Scraper | Receiver] = [*self._scrapers, *self._receivers]
+        for one in live:
+            one.start()
+        beside = [self.inbox.batches(stop)] if live else []
+        for number, slice_ in enumerate(slices(taps, self.directory, beside=beside)):
             self._engine.feed(slice_)
             if number % JUDGED_EVERY == 0 or slice_.last:
                 yield from self._compare(self.incidents())
@@ -85,7 +107,8 @@ class Watch:
                     notes=[f"{tap.stats.dropped} packets lost by the ring"] if tap.stats.dropped else [],
                 )
                 for tap in self.taps
-            ],
+            ]
+            + self._fetched(),
             span_ns=(self._history.first_ns, self._history.last_ns),
             incidents=self.incidents(),
             no_data=self._engine.no_data(),
@@ -94,7 +117,18 @@ class Watch:
             groups=self._history.groups(),
         )
 
+    def _fetched(self) -> list[Input]:
+        """Describe what was scraped and received."""
+        if not self._scrapers and not self._receivers:
+            return []
+        notes = [f"{note} ({count} times)" for note, count in self.inbox.notes.items()]
+        about = ", ".join(s.endpoint for s in self._scrapers) or "received"
+        return [Input(about, "live metrics", rows={"readings": self.inbox.rows}, notes=notes)]
+
     def close(self) -> None:
-        """Close all interfaces."""
+        """Close all interfaces, and stop scraping and receiving."""
+        live: list[Scraper | Receiver] = [*self._scrapers, *self._receivers]
+        for one in live:
+            one.close()
         for tap in self.taps:
             tap.close()

@@ -153,8 +153,21 @@ class NoData:
 
 
 @dataclass
+class Reading:
+    """The last value of one series; of a histogram the mean of all that it counted, and their number."""
+
+    entity: str
+    name: str
+    labels: str
+    value: float | None
+    unit: str
+    ts_ns: int
+    count: int | None = None
+
+
+@dataclass
 class Input:
-    """One file that was read: what it held and what was wrong with it."""
+    """One file, or one series of scrapes, that was read: what it held and what was wrong with it."""
 
     path: str
     kind: str
@@ -170,6 +183,17 @@ class Input:
     """Counts of RoCE and InfiniBand packets by kind; empty where there are none."""
     protocols: dict[str, int] = field(default_factory=dict)
     """Connections by what they spoke, as far as their content told."""
+    files: int = 1
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows of samples by table; empty for captures."""
+    names: dict[str, int] = field(default_factory=dict)
+    """Rows by canonical name."""
+    entities: int = 0
+    """How many hosts, ports, GPUs or endpoints it is about."""
+    readings: list[Reading] = field(default_factory=list)
+    """The last values, where they were asked for."""
+    unmapped: dict[str, int] = field(default_factory=dict)
+    """Readings left out by the product's name: it is not in the name table."""
 
 
 @dataclass

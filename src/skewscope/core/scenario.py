@@ -26,6 +26,9 @@ FAULTS = (
     "slow_front_end",  # `strength` s more from a request to its first round, and from a round to its tokens
     "reader_stops",  # a rank stops reading a bulk flow: zero windows east-west
     "token_blind_routing",  # equal arrivals, very unequal lengths: backlog drifts
+    "upload",  # a host sends `strength` bit/s to a foreign host
+    "gateway_buffer",  # the gateway passes responses on in blocks of `strength` bytes
+    "gateway_ceiling",  # the gateway has no more than `strength` requests at engines, the rest wait in it
 )
 
 

@@ -3,6 +3,10 @@
 A slice is closed when every tap has delivered something later (the watermark) or has ended, so
 offline files, live taps and the simulator give identical slices on identical samples. Rows that
 step back in time within a tap stay where they arrived, and each slice is sorted.
+
+Counters, metrics and logs beside captures are joined to the slices that the captures make, so that what
+packets say does not depend on what else was given: what was read shortly before the first packet is in
+the first slice, what was read behind the last slice is left out.
 """
 
 from __future__ import annotations
@@ -25,6 +29,13 @@ the slow ones and an onset is dated by its sample, not by its slice."""
 MAX_IDLE_SLICES = 100
 """Empty slices made in a row (10 s): silence must be seen to pass, but a capture with a gap of a
 day, or a clock that leapt, must not cost a million slices."""
+
+LOOK_BACK_NS = 600_000_000_000
+"""How much older than the first packet what stands beside captures may be (10 min): a baseline."""
+
+
+_EMPTY = {schema.name: schema.empty() for schema in SAMPLES}
+"""Most tables of most slices: made once."""
 
 
 @dataclass
@@ -53,6 +64,20 @@ class _Pending:
         if isinstance(batch, Heard):
             self.reached_ns = max(self.reached_ns, batch.reached_ns)
 
+    def reach(self, end_ns: int) -> None:
+        """Take batches until everything before `end_ns` is here."""
+        while not self.ended and self.reached_ns < end_ns:
+            self.pull()
+
+    def drop(self, before_ns: int) -> None:
+        """Leave out what is older than `before_ns`."""
+        while True:
+            for name in self.queues:  # each time anew: years of it must not pile up
+                self.cut(name, before_ns)
+            if self.ended or self.reached_ns >= before_ns:
+                return
+            self.pull()
+
     def first_ns(self) -> int | None:
         """Return the time of the earliest pending row."""
         heads = [int(q[0][1][0]) for q in self.queues.values() if q]
@@ -78,25 +103,34 @@ def slices(
     taps: Sequence[Iterator[dict[str, Table]]],
     directory: Directory,
     *,
+    beside: Sequence[Iterator[dict[str, Table]]] = (),
     schemas: Sequence[Schema] = SAMPLES,
     tick_ns: int = TICK_NS,
+    max_idle: int = MAX_IDLE_SLICES,
 ) -> Iterator[Slice]:
-    """Yield slices in event-time order until every tap has ended."""
+    """Yield slices in event-time order until every tap has ended; `beside` joins what taps begin and end.
+
+    Without taps, those beside are the taps.
+    """
+    if not taps:
+        taps, beside = beside, ()
     wanted = frozenset(s.name for s in schemas)
     pending = [_Pending(source, wanted) for source in taps]
+    others = [_Pending(source, wanted) for source in beside]
     start: int | None = None
     idle = 0
     while True:
         end = None if start is None else start + tick_ns
         for tap in pending:
-            while not tap.ended and (tap.reached_ns < 0 if end is None else tap.reached_ns < end):
-                tap.pull()
+            tap.reach(0 if end is None else end)
         firsts = [first for tap in pending if (first := tap.first_ns()) is not None]
         if not firsts and all(tap.ended for tap in pending):
             return
         if start is None:
             if firsts:
                 start = min(firsts)
+                for other in others:
+                    other.drop(start - LOOK_BACK_NS)
             else:  # live taps have told the time, and nothing else yet
                 for tap in pending:
                     if not tap.ended:
@@ -105,13 +139,15 @@ def slices(
         assert end is not None
         if not firsts or min(firsts) >= end:
             idle += 1
-            if idle > MAX_IDLE_SLICES and firsts:
+            if idle > max_idle and firsts:
                 start += (min(firsts) - start) // tick_ns * tick_ns
                 idle = 0
                 continue
         else:
             idle = 0
-        tables = {s.name: _cut_all(pending, s, end) for s in schemas}
+        for other in others:
+            other.reach(end)
+        tables = {s.name: _cut_all([*pending, *others], s, end) for s in schemas}
         last = all(tap.ended and tap.first_ns() is None for tap in pending)
         yield Slice(start, end, tables, directory, last)
         start = end
@@ -119,6 +155,8 @@ def slices(
 
 def _cut_all(pending: Sequence[_Pending], schema: Schema, end_ns: int) -> Table:
     parts = [part for tap in pending for part in tap.cut(schema.name, end_ns)]
+    if not parts:
+        return _EMPTY[schema.name] if schema.name in _EMPTY else schema.empty()
     table = Table.concat(schema, parts)
     order = np.argsort(table["ts_ns"], kind="stable")
     return table if _sorted(order) else table.take(order)

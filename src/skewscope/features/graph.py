@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
+from skewscope.core.jit import njit
 from skewscope.core.tables import Array, Table
 from skewscope.features.bursts import MIN_BALANCE, MIN_PACKETS, WAIT_NS
 
@@ -145,15 +146,8 @@ class Graph:
         self._data = grow(self._data, flows, 0)
 
     def _learn_taps(self, packets: Table) -> None:
-        taps, width = packets["tap"].astype(np.int64), self._counts.shape[1]
-        for side in ("src", "dst"):
-            ids = packets[side].astype(np.int64)
-            known = (ids > 0) & (ids < len(self._counts))
-            counted = np.bincount(ids[known] * width + taps[known], minlength=0)
-            cells = np.flatnonzero(counted)
-            self._counts[cells // width, cells % width] += counted[cells]
-        named = packets["src"] > 0
-        self._tap_packets[:width] += np.bincount(taps[named], minlength=width)[:width]
+        width = self._counts.shape[1]
+        _count(packets["tap"], packets["src"], packets["dst"], self._counts, self._tap_packets)
         share = self._counts / np.maximum(self._tap_packets[:width], 1)
         # Of several such taps the one that shows most of the host: another host's tap shows their pair only.
         most = np.where(share >= OWN_SHARE, self._counts, 0)
@@ -220,7 +214,7 @@ class Graph:
             & (packets["payload_bytes"] > 0)
             & (self._vantage[flow, way] == packets["tap"])
         )
-        np.add.at(self._data, (flow[rows], way[rows]), 1)
+        np.add.at(self._data.ravel(), 2 * flow[rows] + way[rows], 1)
         if slice_.end_ns - self._since_ns < WAIT_NS:
             return
         # Only what was seen now has changed; the first time, what came before counts as well.
@@ -295,6 +289,18 @@ class Graph:
             "tx_packets": tx_n[hosts].astype(np.float64),
         }
         return hosts, columns
+
+
+@njit
+def _count(tap: Array, src: Array, dst: Array, counts: Array, packets: Array) -> None:
+    """Count packets, with columns of shape (n,): counts (addresses, taps) and packets (taps,) in place."""
+    for i in range(len(tap)):
+        if src[i] > 0:
+            packets[tap[i]] += 1
+            if src[i] < len(counts):
+                counts[src[i], tap[i]] += 1
+        if 0 < dst[i] < len(counts):
+            counts[dst[i], tap[i]] += 1
 
 
 def _order(address: str) -> tuple[int, int]:

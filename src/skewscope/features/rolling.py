@@ -7,6 +7,7 @@ from math import isnan
 
 import numpy as np
 
+from skewscope.core.jit import njit
 from skewscope.core.tables import Array
 from skewscope.features.graph import grow
 
@@ -85,11 +86,22 @@ class Ring:
 
     def quantile(self, rows: Array, q: float, latest: int = RING) -> Array:
         """Return the q-quantile of the `latest` values of `rows`: float64 (n,), NaN where there are none."""
-        back = (self._pushed[rows, None] - 1 - np.arange(latest)) % RING
-        kept = np.sort(self._values[rows[:, None], back], axis=1)  # NaN sorts last
-        have = np.minimum(self._pushed[rows], latest)
-        at = np.floor(q * np.maximum(have - 1, 0) + 0.5).astype(np.int64)
-        return np.where(have > 0, kept[np.arange(len(rows)), at], np.nan)
+        out = np.empty(len(rows))
+        _quantile(self._values, self._pushed, np.asarray(rows), q, latest, out)
+        return out
+
+
+@njit
+def _quantile(values: Array, pushed: Array, rows: Array, q: float, latest: int, out: Array) -> None:
+    """Fill out (n,) with the q-quantile of the `latest` values of each of `rows` (n,), NaN = none."""
+    kept = np.empty(latest)
+    for i in range(len(rows)):
+        row = rows[i]
+        have = min(pushed[row], latest)
+        for back in range(have):
+            kept[back] = values[row, (pushed[row] - 1 - back) % values.shape[1]]
+        kept[:have].sort()  # NaN sorts last
+        out[i] = kept[int(np.floor(q * (have - 1) + 0.5))] if have > 0 else np.nan
 
 
 class Usual:

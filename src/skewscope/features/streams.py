@@ -49,6 +49,10 @@ class EndpointRows(FeatureRows):
     """int64 (new,): its endpoint id."""
     new_ns: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """int64 (new,): when it arrived."""
+    pool: Mapping[str, Array] = field(default_factory=dict)
+    """The request log's pool: fields by name, (rows,); rows that ended are given away after the window."""
+    arrived: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """int64 (arrived,): pool rows of the requests that arrived in the window."""
 
 
 COLUMNS = {
@@ -170,6 +174,8 @@ class Streams:
             new_client=pool["client"][new],
             new_endpoint=pool["endpoint"][new],
             new_ns=pool["request_ns"][new],
+            pool=pool,
+            arrived=activity.arrived,
         )
 
     def _note_times(self, activity: Activity) -> None:

@@ -20,12 +20,18 @@ from skewscope.core.tables import Heard, Table
 from skewscope.sources import formats
 from skewscope.sources.format import SNIFF_BYTES, Format, Origin
 from skewscope.sources.tree import TreeStream, is_tree
-from skewscope.sources.unpack import DAMAGE, Stream, UnreadableError, reason
+from skewscope.sources.unpack import DAMAGE, STANDARD_INPUT, Stream, UnreadableError, reason
 
-BATCH_ROWS = 1 << 14
+SURE = 2
+"""How sure a format must be of a file that was found, not named."""
+
+MAX_SOURCES = 0xFFFF
+"""Files beyond share the last number: the column of samples is 16 bits wide."""
+
+UNREGISTERED = -1
 
 PACKED = {".gz", ".xz", ".bz2", ".zst", ".lz4"}
-STAMP = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
+STAMP = re.compile(r"(?<!\d)([1-8]\d{9})(?:\.(\d{1,9})|(\d{3}|\d{6}|\d{9}))?(?!\d)")
 """A Unix time in a file's name, in seconds (with a fraction), milli-, micro- or nanoseconds."""
 
 HOST_FOLDERS = frozenset({"counters", "logs"})
@@ -99,10 +105,14 @@ def host_of(path: Path) -> str:
     return ""
 
 
+Opened = Stream | TreeStream
+"""A file, or a /sys tree as the text of it."""
+
+
 class _Raw(io.RawIOBase):
     """A Stream with what was read of it put back, as the standard library's raw stream."""
 
-    def __init__(self, head: bytes, stream: Stream | TreeStream) -> None:
+    def __init__(self, head: bytes, stream: Opened) -> None:
         self._head, self._stream = head, stream
         self.problem = ""
 
@@ -123,46 +133,60 @@ class _Raw(io.RawIOBase):
 
 
 class Document:
-    """One file of counters, metrics, logs or flow records, or a /sys tree: an iterator of sample tables."""
+    """One file of counters, metrics, logs or flow records, or a /sys tree: an iterator of sample tables.
+
+    Only while `batches` runs is the file open: a folder of a day's scrapes has thousands.
+    """
 
     def __init__(self, path: Path, directory: Directory) -> None:
-        """Open the file and tell its format; raises DocumentError with a one-line reason."""
+        """Tell the file's format; raises DocumentError with a one-line reason."""
         self.path = path
         self.stats = DocumentStats()
         self._directory = directory
+        self._is_tree = is_tree(path)
+        stream = self._open()
         try:
-            tree = is_tree(path)
-            self._stream: Stream | TreeStream = TreeStream(path) if tree else Stream(path)
-        except (UnreadableError, *DAMAGE) as error:
-            raise DocumentError(f"{path}: cannot read: {reason(error)}") from error
-        try:
-            head = self._head()
-            name = bare_name(path.parent if tree and path.name == "sys" else path)
+            head = self._head(stream)
+            name = bare_name(path.parent if self._is_tree and path.name == "sys" else path)
             found = tell(head, name)
             if found is None:
                 raise DocumentError(f"{path}: not a format that skewscope reads")
         except BaseException:
-            self._stream.close()
+            stream.close()
             raise
         self.format = found
+        self.sure = found.sure(head, name)
         self.kind = found.kind
-        self.size = self._stream.size
-        directory.sources.append(str(path))
+        self.size = stream.size
+        self.stamped = stamp_ns(name, 0) != 0
+        """Whether the file's name tells a time."""
+        self._done = False
+        self._stream: Opened | None = None
+        self._kept: tuple[bytes, Opened] | None = None
+        if path == STANDARD_INPUT:  # it cannot be read twice
+            self._kept = head, stream
+        else:
+            stream.close()
         self.origin = Origin(
             directory,
-            len(directory.sources) - 1,
+            UNREGISTERED,
             name,
             host=host_of(path),
             at_ns=stamp_ns(name, _written_ns(path)),
         )
-        self._raw = _Raw(head, self._stream)
 
-    def _head(self) -> bytes:
+    def _open(self) -> Opened:
+        try:
+            return TreeStream(self.path) if self._is_tree else Stream(self.path)
+        except (UnreadableError, *DAMAGE) as error:
+            raise DocumentError(f"{self.path}: cannot read: {reason(error)}") from error
+
+    def _head(self, stream: Opened) -> bytes:
         head = bytearray(SNIFF_BYTES)
         have = 0
         try:
             while have < len(head):
-                count = self._stream.readinto(memoryview(head)[have:])
+                count = stream.readinto(memoryview(head)[have:])
                 if not count:
                     break
                 have += count
@@ -175,20 +199,35 @@ class Document:
 
     def position(self) -> int:
         """Return how many bytes of the file on disk were consumed, for progress."""
-        return self._stream.position
+        if self._stream is not None:
+            return self._stream.position
+        return self.size if self._done else 0
 
     def batches(self) -> Iterator[dict[str, Table]]:
         """Yield sample tables until the file ends; each knows how far in time it is."""
-        reader = cast(BinaryIO, io.BufferedReader(self._raw, 1 << 17))
-        for tables in self.format.read(reader, self.origin):
-            self._count(tables)
-            yield Heard(tables, self.stats.last_ns)
+        try:
+            head, self._stream = self._kept or (b"", self._open())
+        except DocumentError as error:  # it was there before
+            self.stats.notes.append(str(error).removeprefix(f"{self.path}: "))
+            return
+        if self.origin.source == UNREGISTERED:
+            self.origin.source = register(self._directory, str(self.path))
+        raw = _Raw(head, self._stream)
+        try:
+            for tables in self.format.read(cast(BinaryIO, io.BufferedReader(raw, 1 << 17)), self.origin):
+                self._count(tables)
+                yield Heard(tables, self.stats.last_ns)
+        finally:
+            self.close()
+        self._done = True
         self.stats.notes += self.origin.notes
         self.stats.unmapped = self.origin.unmapped
-        if self._raw.problem:
-            self.stats.notes.append(self._raw.problem)
+        if raw.problem:
+            self.stats.notes.append(raw.problem)
         if not self.stats.rows.total():
             self.stats.notes.append("nothing in it that is known")
+        elif not self.stamped and self.stats.first_ns == self.stats.last_ns == self.origin.at_ns:
+            self.stats.notes.append("tells no time: taken to be as old as the file")
 
     def _count(self, tables: dict[str, Table]) -> None:
         s = self.stats
@@ -206,8 +245,28 @@ class Document:
                     s.names[self._directory.names[number]] += count
 
     def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
+        """Close the file, where it is open."""
+        for stream in (self._stream, self._kept[1] if self._kept else None):
+            if stream is not None:
+                stream.close()
+        self._stream = self._kept = None
+
+
+def register(directory: Directory, name: str) -> int:
+    """Return the number of a new source of that name."""
+    if len(directory.sources) <= MAX_SOURCES:
+        directory.sources.append(name)
+    return len(directory.sources) - 1
+
+
+def looks_like_document(path: Path) -> bool:
+    """Say whether a file is surely in a format that is read, captures apart."""
+    try:
+        document = Document(path, Directory())
+    except DocumentError:
+        return False
+    document.close()
+    return document.sure >= SURE
 
 
 def _written_ns(path: Path) -> int:

@@ -10,8 +10,12 @@ from skewscope.core.tables import Table
 from skewscope.sources.format import Origin, RowList
 
 BATCH_EVENTS = 1 << 13
+ENTITY_CHARACTERS = 160
 FIELD_CHARACTERS = 400
 """Longest text that a field keeps: hostile logs would fill the directory otherwise."""
+
+BUDGET_CHARACTERS = 1 << 26
+"""Field texts that one input may add to the directory; what comes later has no fields."""
 
 KINDS: dict[str, str] = {
     "gpu.xid": "GPU error reported by the driver; code: the Xid",
@@ -53,10 +57,12 @@ KINDS: dict[str, str] = {
     "nccl.ras.peer": "RAS: the monitor tells of a peer",
     "nccl.perf": "one collective as measured by the Inspector; code: its sequence number",
     "nccl.step": "one step of the profiler plug-in; code: its sequence number or step",
-    "nccl.kernel": "a GPU kernel of NCCL in a PyTorch trace; code: bytes where known",
+    "nccl.kernel": "a GPU kernel of NCCL in a PyTorch trace; code: bytes of its input, 0 where not told",
     "torch.collective": "a collective in a flight recorder dump; code: its sequence number",
     "torch.group": "last collectives of a process group in a dump; code: last enqueued",
     "engine.run": "a recorded run of an engine; code: its requests",
+    "engine.step": "a step of an engine; code: its number",
+    "engine.all_reduce": "an all-reduce as its rank entered and left it; code: the step",
     "rdma.fault": "an injected RDMA fault of a labelled study; code: the verbs status",
 }
 """Canonical event names, and what `code` and `peer` mean for each."""
@@ -93,6 +99,7 @@ class Events:
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
         self._rows = RowList(EVENTS)
+        self._left = BUDGET_CHARACTERS
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -122,13 +129,23 @@ class Events:
             ts_ns=whole(ts_ns),
             source=self._origin.source,
             line=min(line, 2**32 - 1),
-            entity=directory.entities.id(entity[:FIELD_CHARACTERS]),
+            entity=directory.entities.id(entity[:ENTITY_CHARACTERS]),
             kind=directory.names.id(kind),
             code=whole(code),
             end_ns=whole(end_ns),
-            peer=directory.entities.id(peer[:FIELD_CHARACTERS]),
-            fields=directory.texts.id(json.dumps(said, default=str)) if said else 0,
+            peer=directory.entities.id(peer[:ENTITY_CHARACTERS]),
+            fields=self._text(said) if said else 0,
         )
+
+    def _text(self, said: dict[str, Any]) -> int:
+        text = json.dumps(said, default=str)
+        if self._left < len(text):
+            if self._left:
+                self._origin.notes.append("too much text: later events are without their fields")
+            self._left = 0
+            return 0
+        self._left -= len(text)
+        return self._origin.directory.texts.id(text)
 
     def take(self) -> dict[str, Table]:
         """Return the rows so far and start anew."""

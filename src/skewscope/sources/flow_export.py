@@ -13,6 +13,7 @@ from skewscope.core.directory import Directory
 from skewscope.core.schemas import COUNTERS, FLOW_RECORDS
 from skewscope.core.tables import Array, Table
 from skewscope.sources.counters import Counters
+from skewscope.sources.documents import MAX_SOURCES
 from skewscope.sources.format import Origin
 from skewscope.wire import netflow, sflow
 from skewscope.wire.netflow import NetflowDecoder
@@ -75,6 +76,7 @@ class FlowExports:
         self._untimed = self._odd = 0
         self._drops: dict[str, int] = {}
         self.datagrams: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter()
 
     def feed(self, payloads: Sequence[Payload], origin: Origin) -> dict[str, Table]:
         """Return the tables of some datagrams; rows of other datagrams do not come."""
@@ -95,6 +97,7 @@ class FlowExports:
             records.append(self._sampled(samples, origin))
         tables = counters.take()
         flows = Table.concat(FLOW_RECORDS, records)
+        self._rows.update(flow_records=len(flows), counter_readings=len(tables[COUNTERS.name]))
         return {FLOW_RECORDS.name: flows, COUNTERS.name: tables[COUNTERS.name]}
 
     def _sflow(
@@ -184,6 +187,8 @@ class FlowExports:
     def notes(self) -> list[str]:
         """Return one line about each thing that could not be read, and what was read."""
         out = [f"{count} {kind} datagrams were read" for kind, count in self.datagrams.items()]
+        given = [f"{count} {name.replace('_', ' ')}" for name, count in self._rows.items() if count]
+        out += [f"they gave {' and '.join(given)}"] if given else []
         for why, count in (self._counts + self._netflow.counts).items():
             out.append(f"flow export: {count} {why}")
         if self._netflow.templates:
@@ -211,7 +216,8 @@ class CapturedExports:
         if not payloads:
             return {}
         if self._exports is None or self._origin is None:
-            self._directory.sources.append(str(self._path))
+            if len(self._directory.sources) <= MAX_SOURCES:
+                self._directory.sources.append(str(self._path))
             self._origin = Origin(self._directory, len(self._directory.sources) - 1)
             self._exports = FlowExports(self._directory, self._parser)
         return self._exports.feed(payloads, self._origin)

@@ -35,6 +35,8 @@ class Origin:
     """File name without folders and without the suffixes of compression."""
     host: str = ""
     """The host or endpoint that it describes, where its folder or the user said so."""
+    fallback: str = ""
+    """What it is of where the input itself does not say so: who pushed it."""
     at_ns: int = 0
     """Time of the reading where the bytes carry none: from the file's name, else when it was written."""
     notes: list[str] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Origin:
         """Return the host or endpoint: as the folder or the user says, else the first of what the input
         says, else the file's name without its ending: people call files by their hosts.
         """
-        found = self.host or next(filter(None, labelled), "")
+        found = self.host or next(filter(None, labelled), "") or self.fallback
         return found or self.name.partition(".")[0] or "unknown"
 
     def unknown(self, name: str, count: int = 1) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 PIECE_BYTES = 1 << 18
-MOST_CHARACTERS = 1 << 26
-"""Longest single value: beyond it a value counts as damaged."""
+MOST_CHARACTERS = 1 << 23
+"""Longest single value: a longer one counts as damaged. Its objects take up to forty times as much."""
 
 EXPONENT_CHARACTERS = 16
 

@@ -13,6 +13,8 @@ import pickletools
 from typing import Any
 
 MOST_BYTES = 1 << 26
+MOST_OPCODES = 1 << 22
+"""A list takes one byte of a pickle and 56 of memory: the number of values is what has to be limited."""
 
 PLAIN = frozenset(
     {
@@ -42,6 +44,8 @@ class _Unpickler(pickle.Unpickler):
 
 def _check(data: bytes) -> None:
     for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+        if count >= MOST_OPCODES:
+            raise NotPlainError(f"more than {MOST_OPCODES} values")
         if opcode.name not in PLAIN:
             raise NotPlainError(f"opcode {opcode.name} is not one of plain data")
         if opcode.name.endswith("PUT") and int(argument or 0) > count:

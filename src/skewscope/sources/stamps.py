@@ -14,6 +14,8 @@ NONE, EXACT, LOCAL, BOOT = range(4)
 """No time; a point in time; the same without its zone; nanoseconds since the machine was started."""
 
 SECOND_NS = 10**9
+FIRST_YEAR, LAST_YEAR = 1970, 2261
+"""Years that nanoseconds in 64 bits can tell."""
 
 
 class Stamp(NamedTuple):
@@ -25,15 +27,15 @@ class Stamp(NamedTuple):
 
 
 _LEVEL = re.compile(r"(?:<\d{1,3}>|[a-z]+ *:[a-z]+ *: )")
-_BOOT = re.compile(r"\[ *(\d{1,12})\.(\d{6})\] ?")
-_KMSG = re.compile(r"\d{1,9},\d{1,18},(\d{1,18}),[^;]{0,80};")
+_BOOT = re.compile(r"\[ *(\d{1,9})\.(\d{6})\] ?")
+_KMSG = re.compile(r"\d{1,9},\d{1,18},(\d{1,15}),[^;]{0,80};")
 _ISO = re.compile(
     r"\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d| UTC)?\]?(?:[ ,:]|$)"
 )
 _CTIME = re.compile(r"\[(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\] ?")
 _FABRIC = re.compile(r"\[([A-Z][a-z]{2}) +(\d{1,2}) (\d{4}) (\d\d:\d\d:\d\d)\] ?")
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))? ")
-_UNIX = re.compile(r"(\d{10})\.(\d{1,9}) ")
+_UNIX = re.compile(r"([1-8]\d{9})\.(\d{1,9}) ")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {month: number for number, month in enumerate(MONTHS, 1)}
 
@@ -41,6 +43,8 @@ _MONTHS = {month: number for number, month in enumerate(MONTHS, 1)}
 @lru_cache(1024)
 def _calendar_ns(year: int, month: int, day: int, clock: str, zone_minutes: int) -> int | None:
     hour, minute, second = (int(part) for part in clock.split(":"))
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        return None
     try:
         whole = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
     except ValueError:

@@ -19,7 +19,7 @@ def test_two_sets(fake_pipeline, capture):
     other.write_bytes(capture.read_bytes())
     seen = []
 
-    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False, explain=False):
         seen.append([p.name for p in paths])
         return example_report.straggler()
 

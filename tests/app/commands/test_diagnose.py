@@ -99,7 +99,7 @@ def test_the_first_sign_comes_early_and_an_interrupt_keeps_what_was_found(long_c
 
 
 def test_the_first_sign_names_nobody_where_the_report_is_redacted(fake_pipeline, capture, straggler):
-    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False, explain=False):
         first(straggler.incidents[0], 0.34)
         return straggler
 
@@ -114,7 +114,7 @@ def test_the_first_sign_names_nobody_where_the_report_is_redacted(fake_pipeline,
 
 
 def test_quiet_has_no_first_sign(fake_pipeline, capture, straggler):
-    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False, explain=False):
         assert first is None
         return straggler
 

@@ -52,7 +52,7 @@ def test_nothing_readable_is_status_3(fake_pipeline, capture):
 
 
 def test_an_interrupt_gives_the_partial_report(fake_pipeline, capture):
-    def run(paths, progress=None, stop=None, first=None, check_icrc=False):
+    def run(paths, progress=None, stop=None, first=None, check_icrc=False, explain=False):
         assert not stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert stop()

@@ -58,3 +58,16 @@ def test_an_interface_that_cannot_be_read_is_no_input():
 
 def test_without_an_interface_it_is_wrong_usage():
     assert CliRunner().invoke(main, ["watch"]).exit_code == 2
+
+
+@pytest.mark.parametrize("where", ["http", "a:b", "1:99999"])
+def test_a_port_that_is_none_is_wrong_usage(where):
+    result = CliRunner().invoke(main, ["watch", "--receive", where])
+    assert result.exit_code == 2
+    assert "--receive" in result.output
+
+
+def test_an_endpoint_that_cannot_be_one_is_no_input():
+    result = CliRunner().invoke(main, ["watch", "--scrape", "ftp://a/metrics"])
+    assert result.exit_code == 3
+    assert "only http and https" in result.output

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.engine_log import FORMAT
@@ -40,6 +40,7 @@ def test_sglang():
     assert found["engine.kv_usage_ratio"] == 0.25
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_taken(text):
     read(FORMAT, text + VLLM + "Avg prompt throughput: " + text + "\n#running-req: " + text)

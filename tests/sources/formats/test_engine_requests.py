@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.engine_requests import FORMAT
@@ -83,6 +83,7 @@ def test_other_lines_are_counted():
     assert read(FORMAT, text(*ENGINE) + "oops\n{}\n").notes[-1] == "2 lines are no requests and were left out"
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([*ENGINE[0], *CLIENT]),
     st.none() | st.integers() | st.floats() | st.text(max_size=4) | st.lists(st.integers()),

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.engine_run import FORMAT
@@ -31,6 +31,7 @@ def test_what_was_run():
     assert row["fields"]["settings"] == {"tensor_parallel_size": 2}
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_taken(text):
     for begin in (SERIES, SERIES.splitlines()[0] + "\n", '{"vllm_version": '):

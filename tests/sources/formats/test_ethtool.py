@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.schemas import Kind
@@ -63,6 +63,7 @@ def test_json(many):
     }
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_taken(data):
     for begin in (b"NIC statistics:\n     ", b'[{"ifname": "eth0", ', b'{"rx_bytes": 1, '):

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.fabric_manager import FORMAT
@@ -24,6 +24,7 @@ def test_errors_are_events_and_normal_work_is_counted():
     assert found.notes == ["1 messages of normal work"]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_behind_a_level_is_taken(text):
     read(FORMAT, "[Feb 27 2025 15:10:02] [ERROR] [tid 1] detected NVSwitch fatal error " + text)

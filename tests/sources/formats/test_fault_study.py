@@ -1,6 +1,6 @@
 from collections import defaultdict
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.fault_study import FORMAT, TRIAL_NS
@@ -30,6 +30,7 @@ def test_lines_that_do_not_fit_are_counted():
     assert found.notes[0] == "1 lines do not fit the columns"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_taken(text):
     read(FORMAT, TEXT + text)
@@ -75,7 +76,9 @@ def test_ethtool_sees_volume_only():
 
 @samples
 def test_adaptive_retransmission_is_the_first_sign():
-    rows = read_sample(FORMAT, "counters/rdma_fault_retry_exceeded_timeline.csv").rows
+    found = read_sample(FORMAT, "counters/rdma_fault_retry_exceeded_timeline.csv")
+    rows = [r for r in found.rows if "name" in r]
+    assert {(r["code"], r["fields"]["vendor_err"]) for r in found.of("rdma.fault")} == {(12, "0x81")}
     for trial in range(5):
         start = AT_NS + trial * TRIAL_NS
         mine = [r for r in rows if start <= r["ts_ns"] < start + TRIAL_NS][1::2]

@@ -3,7 +3,7 @@ import pickle
 from collections import defaultdict
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.flight_recorder import FORMAT, groups_by_id, rank_of
@@ -115,6 +115,7 @@ def test_a_list_that_holds_itself_many_times_over_is_not_walked():
     assert len(found.of("torch.collective")) == 1
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([*ENTRY]),
     st.none()
@@ -127,6 +128,7 @@ def test_members_of_entries_may_be_anything(member, value):
     read(FORMAT, pickle.dumps({**DUMP, "entries": [{**ENTRY, member: value}]}, 4), name="_dump_0")
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([*DUMP]),
     st.none() | st.integers() | st.text(max_size=3) | st.dictionaries(st.text(max_size=2), st.integers()),
@@ -135,6 +137,7 @@ def test_members_of_dumps_may_be_anything(member, value):
     read(FORMAT, pickle.dumps({**DUMP, member: value}, 4), name="_dump_0")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_taken(data):
     for begin in (b"\x80\x02", b"{", pickle.dumps(DUMP, 2)[:200]):

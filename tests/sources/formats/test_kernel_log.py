@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.kernel_log import FORMAT, pci_name
@@ -180,6 +180,7 @@ def test_pci_addresses_have_one_form():
     assert pci_name("9B:00") == pci_name("0000:9b:00") == pci_name("00000000:9b:00.0") == "0000:9b:00.0"
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(st.text(max_size=80), st.just("NVRM: Xid (PCI:"), st.just("[ 1.000000] SXid ")), max_size=20
@@ -189,6 +190,7 @@ def test_any_text_is_taken(parts):
     read(FORMAT, "\n".join(parts))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_taken(data):
     read(FORMAT, data)

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.kineto import FORMAT
@@ -60,6 +60,7 @@ def test_a_trace_that_is_cut_off_gives_what_is_there():
     assert "the end is missing" in found.notes
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["ts", "dur", "name", "cat", "args"]),
     st.none() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
@@ -68,6 +69,7 @@ def test_members_of_events_may_be_anything(member, value):
     read(FORMAT, json.dumps({**TRACE, "traceEvents": [{**KERNEL, member: value}]}))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_taken(data):
     read(FORMAT, b'{"schemaVersion": 1, "traceEvents": [' + data)

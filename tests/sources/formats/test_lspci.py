@@ -1,6 +1,6 @@
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.lspci import FORMAT
@@ -55,6 +55,7 @@ def test_a_listing_without_rights_says_so():
     assert any("not run as root" in note for note in read(FORMAT, text).notes)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(GPU.splitlines()) | st.text(max_size=60), max_size=12))
 def test_any_lines_are_taken(parts):
     read(FORMAT, "\n".join(parts))

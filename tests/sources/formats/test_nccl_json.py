@@ -1,6 +1,6 @@
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.nccl_json import FORMAT
@@ -69,6 +69,7 @@ def test_ranks_that_are_missing_or_dead_are_named():
     assert found.of("nccl.ras.rank")[0]["fields"]["status"] == {"peer": 1, "code": 2}
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["header", "metadata", "coll_perf", "communicators", "peer", "event", "ras"]), anything
 )

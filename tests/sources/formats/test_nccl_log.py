@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.nccl_log import FORMAT, bus_name, version_code
@@ -121,6 +121,7 @@ def test_numbers_of_nccl():
     assert bus_name("XXXX") == ""
 
 
+@settings(deadline=None)
 @given(st.text(max_size=100))
 def test_any_text_is_taken(text):
     read(FORMAT, INFO + text)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.nccl_profiler import FORMAT, mended
@@ -33,6 +33,7 @@ def test_what_is_printed_without_quotes_is_mended():
     assert mended("...") is None
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_taken(text):
     read(FORMAT, TEXT + '{"name": "x", "cat": "NET", "ph": "b", "ts": 1, "args": ' + text)

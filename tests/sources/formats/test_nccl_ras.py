@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.sources.formats.nccl_ras import FORMAT
@@ -49,6 +49,7 @@ def test_a_range_without_end_is_bounded():
     assert len(read(FORMAT, text).rows) == 4096
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(LATE.splitlines()) | st.text(max_size=40), max_size=12))
 def test_any_order_of_lines_is_taken(parts):
     read(FORMAT, "\n".join(parts))

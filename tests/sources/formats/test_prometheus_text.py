@@ -258,4 +258,4 @@ def test_a_saturated_wait_counter_is_seen_to_be_so():
     waits = [i for i, n in enumerate(names) if n == "port.xmit_wait"]
     assert any(table["value"][i] == table["ceiling"][i] == 4294967295 for i in waits)
     down = [d.entities[int(e)] for e, n in zip(table["entity"], names, strict=True) if n == "pcie.link_width"]
-    assert any(entity.endswith("/0000:00:02.1") for entity in down)
+    assert any(entity.endswith("/pci 0000:00:02.1") for entity in down)

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewscope.core.schemas import Kind, Side
@@ -93,6 +93,7 @@ def test_names_outside_the_table_are_counted():
     assert found.notes == ["1 lines are of files that are not read"]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_any_name_and_value_is_taken(name, value):
     read(

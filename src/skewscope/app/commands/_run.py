@@ -1,4 +1,4 @@
-"""What every command that reads captures shares: paths, progress, interrupts, exit status."""
+"""What every command that reads inputs shares: paths, progress, interrupts, exit status."""
 
 from __future__ import annotations
 
@@ -88,10 +88,11 @@ def read(
     quiet: bool = False,
     first: Callable[[Incident, float], None] | None = None,
     check_icrc: bool = False,
+    explain: bool = False,
 ) -> tuple[Report, int]:
     """Run the pipeline over what the user named; return the report and the exit status.
 
-    first: told of the first incident as soon as it is found; `check_icrc`: see `pipeline.run`.
+    first: told of the first incident as soon as it is found; `check_icrc`, `explain`: see `pipeline.run`.
 
     Complaints go to stderr, one line per path. Ends the program with status 3 where nothing
     could be read.
@@ -103,7 +104,7 @@ def read(
         say(problem)
     if not found.files:
         raise SystemExit(NO_INPUT)
-    report, interrupted = _pipeline(found, quiet, first, check_icrc)
+    report, interrupted = _pipeline(found, quiet, first, check_icrc, explain)
     bad = unreadable(report)
     for one in bad:
         say(f"{one.path}: {'; '.join(one.notes) or 'not a capture that skewscope can read'}")
@@ -115,13 +116,22 @@ def read(
 
 
 def _pipeline(
-    found: Expanded, quiet: bool, first: Callable[[Incident, float], None] | None, check_icrc: bool
+    found: Expanded,
+    quiet: bool,
+    first: Callable[[Incident, float], None] | None,
+    check_icrc: bool,
+    explain: bool,
 ) -> tuple[Report, bool]:
     with interruptible() as stopped, progress_bar(found.bytes_total, quiet) as progress:
         from skewscope.app import pipeline  # slow to import: an interrupt must find its handler
 
         tell_first_run()
         report = pipeline.run(
-            found.files, progress=progress, stop=stopped, first=first, check_icrc=check_icrc
+            found.files,
+            progress=progress,
+            stop=stopped,
+            first=first,
+            check_icrc=check_icrc,
+            explain=explain,
         )
         return report, stopped()

@@ -16,6 +16,7 @@ from skewscope.app.commands import _run
 Examples:
   skewscope diagnose capture.pcap.gz
   skewscope diagnose captures/ 'more/*.pcap' --html report.html
+  skewscope diagnose captures/ counters/ metrics/
   skewscope diagnose captures/ --json | jq '.incidents[0].culprits'
 
 \b
@@ -37,8 +38,9 @@ but a report was made; 2 wrong usage; 3 no readable input; 130 interrupted
 def command(paths: tuple[str, ...], as_json: bool, html: Path | None, redact: bool, quiet: bool) -> None:
     """Explain a slowdown from captures: culprit, cause, cost and evidence.
 
-    PATHS are capture files, folders or globs; the current folder if none is given. Give the
-    captures of all hosts of one incident together: each one adds what it alone can see.
+    PATHS are captures, counters, metrics and logs (files, folders or globs); the current folder if
+    none is given. Give those of all hosts of one incident together: each one adds what it alone can
+    see, and all are joined by their time.
     """
     if html is not None and not html.parent.is_dir():
         _run.say(f"{html}: no such folder")

@@ -1,4 +1,4 @@
-"""`skewscope inspect`: what captures contain and what cannot be seen from them."""
+"""`skewscope inspect`: what inputs contain and what cannot be seen from them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from skewscope.app.commands import _run
 
 
 @click.command(
-    short_help="Say what captures contain.",
+    short_help="Say what captures, counters, metrics and logs contain.",
     epilog="""\b
 Examples:
   skewscope inspect capture.pcap.gz
   skewscope inspect captures/ --json
   skewscope inspect --icrc roce.pcap
+  skewscope inspect vllm.prom counters/
 
 \b
 Exit status: 0 done; 1 some input was unreadable; 2 wrong usage;
@@ -24,11 +25,13 @@ Exit status: 0 done; 1 some input was unreadable; 2 wrong usage;
 @click.option("--icrc", is_flag=True, help="Check the invariant CRC of RoCE frames: right, wrong, cut off.")
 @click.option("--redact", is_flag=True, help="Replace addresses, host and file names consistently.")
 def command(paths: tuple[str, ...], as_json: bool, icrc: bool, redact: bool) -> None:
-    """Say what captures contain: hosts, roles, groups, clocks, gaps, and what they cannot show.
+    """Say what inputs contain, and what they cannot show.
 
-    PATHS are capture files, folders or globs; the current folder if none is given.
+    Of captures: hosts, roles, groups, clocks, gaps. Of counters, metrics and logs: what they are about,
+    the last value of each series under its canonical name, and names that are not known. PATHS are files,
+    folders or globs; the current folder if none is given.
     """
-    report, status = _run.read(paths or (".",), check_icrc=icrc)
+    report, status = _run.read(paths or (".",), check_icrc=icrc, explain=True)
     if redact:
         from skewscope.app.redact import redacted
 

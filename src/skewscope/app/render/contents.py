@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skewscope.app.render import json as report_json
+from skewscope.app.render import readings
 from skewscope.app.render.figures.names import order
 from skewscope.app.render.terminal import console
 from skewscope.app.render.units import known, offset, percent, plural, quantity, utc
@@ -86,7 +87,7 @@ def cannot_see(report: Report) -> list[str]:
         out.append(
             f"{plural(len(cut), 'input')} cut packets off (shortest at {shortest} bytes): texts are partial."
         )
-    if not report.groups:
+    if not report.groups and not (report.inputs and all(i.rows for i in report.inputs)):
         out.append("No collective group was recognised: no per-rank statement.")
     missing = not_judged(report, shown=8)
     if missing:
@@ -112,7 +113,10 @@ def print_contents(report: Report, out: Console | None = None) -> None:
     out.print(Text(f"From {utc(first)} to {utc(last)} UTC.", style="dim"))
     for note in report.notes:
         out.print(Text(clean(note), style="yellow"))
-    _part(out, "Inputs", _inputs(report))
+    if any(not i.rows for i in report.inputs):
+        _part(out, "Inputs", _inputs(report))
+    if any(i.rows for i in report.inputs):
+        readings.print_part(out, report)
     for name, note in ((base_name(i.path), note) for i in report.inputs for note in i.notes):
         out.print(Padding(Text(clean(f"{name}: {note}"), style="yellow"), (0, 0, 0, 4)))
     spoken = protocols(report)
@@ -146,7 +150,7 @@ def _table(*headings: str) -> Table:
 
 def _inputs(report: Report) -> Table:
     table = _table("file", "kind", "packets", "starts", "lasts", "snap", "at host")
-    for one in report.inputs:
+    for one in (i for i in report.inputs if not i.rows):
         lasts = quantity((one.last_ns - one.first_ns) / 1e9, "s") if one.packets else "-"
         starts = offset(one.first_ns, report.span_ns[0]) if one.packets else "-"
         snap = str(one.snap_length) if 0 < one.snap_length < UNCUT else "full"

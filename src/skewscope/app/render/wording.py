@@ -79,7 +79,10 @@ def span_s(report: Report) -> float:
 def coverage(report: Report) -> str:
     """Say in one sentence what was seen."""
     packets = sum(i.packets for i in report.inputs)
-    parts = [plural(packets, "packet"), f"{quantity(span_s(report), 's')} of traffic"]
+    read = sum(sum(i.rows.values()) for i in report.inputs)
+    parts = [plural(packets, "packet"), f"{quantity(span_s(report), 's')} of traffic"] if packets else []
+    if read or not parts:
+        parts.append(plural(read, "reading") if read else plural(packets, "packet"))
     if report.hosts:
         parts.append(plural(len(report.hosts), "host"))
     for group in report.groups:

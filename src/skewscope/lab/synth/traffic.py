@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -108,6 +109,12 @@ class Gateway:
         self._dialler, self._backends = dialler, backends
         self._uneven = schedule.of("uneven_routing")
         self._blind = schedule.of("token_blind_routing")
+        self._blocks = schedule.of("gateway_buffer")
+        self._ceiling = schedule.of("gateway_ceiling")
+        self._upstream = 0
+        self._queue: deque[tuple[Endpoint, Asked]] = deque()
+        for entry in self._ceiling:
+            process.loop.at(entry.end_ns + 1, self._admit)
         self._credit = [0.0] * len(backends)
         self._weights = [1.0] * len(backends)
 
@@ -133,20 +140,45 @@ class Gateway:
 
     def _forward(self, client: Endpoint, asked: object) -> None:
         assert isinstance(asked, Asked)
+        self._queue.append((client, asked))
+        self._admit()
+
+    def _admit(self) -> None:
+        """Pass on what waits, as far as a ceiling allows."""
+        while self._queue:
+            fault = active(self._ceiling, self.process.loop.now)
+            if fault is not None and self._upstream >= fault.strength:
+                return
+            self._upstream += 1
+            self._ask(*self._queue.popleft())
+
+    def _ask(self, client: Endpoint, asked: Asked) -> None:
         process = self.process
         backend = self._dialler.call(process, self._choose(asked))
         answered: list[bool] = []
+        held = bytearray()
 
         def relay(data: object) -> None:
             assert isinstance(data, bytes)
             answered.append(True)
-            process.write(client, data, data)
+            held.extend(data)
+            fault = active(self._blocks, process.loop.now)
+            if fault is None or len(held) >= fault.strength:
+                flush()
+
+        def flush() -> None:
+            if held:
+                process.write(client, bytes(held), bytes(held))
+                held.clear()
 
         def ended() -> None:
+            flush()
             if not answered:
                 process.write(client, http.BAD_GATEWAY, http.BAD_GATEWAY)
             process.close(client)
             process.close(backend)
+            self._upstream -= 1
+            self._admit()
 
         backend.on_open = lambda: process.write(backend, asked.data, asked)
         backend.on_message, backend.on_close = relay, ended

@@ -132,6 +132,10 @@ class World:
             for entry in stops:
                 self.loop.at(entry.start_ns, far.receiver.block, entry.end_ns)
             Bulk(self.loop, near, w.bulk_bps or DEFAULT_BULK_BPS, self._filler).run(self.loop.now, end_ns)
+        for entry in self.schedule.of("upload"):
+            source = processes[str(entry.fault.target * w.per_host)]
+            near, _ = self.dialler.dial(source, processes["xa"], 443, established=True)
+            Bulk(self.loop, near, entry.fault.strength, self._filler).run(entry.start_ns, entry.end_ns)
         for entry in self.schedule.of("cross_traffic"):
             fault = entry.fault
             if fault.where == "deep":
@@ -169,6 +173,7 @@ RANK_FAULTS = ("straggler", "pause", "crash", "reader_stops")
 LINK_FAULTS = ("loss", "delay", "jitter", "reorder", "rate_limit", "cross_traffic", "link_down", "mtu")
 LOAD_FAULTS = ("long_prompts", "overload")
 ROUTER_FAULTS = ("uneven_routing", "token_blind_routing")
+GATEWAY_FAULTS = ("gateway_buffer", "gateway_ceiling")
 OTHER_NAMES = {index: name for name, index in OTHERS.items()}
 
 
@@ -179,14 +184,16 @@ def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tup
         return "rank", [addresses[f"n{k // w.per_host}"] for k in range(w.ranks * w.replicas)]
     if fault.kind in RANK_FAULTS:
         return "rank", [addresses[f"n{fault.target // w.per_host}"]]
+    if fault.kind == "upload":
+        return "host", [addresses[f"n{fault.target}"]]
     if fault.kind == "host_busy":
         return "rank" if w.per_host == 1 else "host", [addresses[f"n{fault.target}"]]
     if fault.kind in LINK_FAULTS:
         return "link", [addresses[OTHER_NAMES.get(fault.target, f"n{fault.target}")]]
     if fault.kind == "slow_reader":
         return "client", [addresses["lg"]]
-    if fault.kind in ROUTER_FAULTS:
-        return "router", [addresses["rt"]]
+    if fault.kind in ROUTER_FAULTS + GATEWAY_FAULTS:
+        return "gateway" if fault.kind in GATEWAY_FAULTS else "router", [addresses["rt"]]
     if fault.kind in LOAD_FAULTS:  # where the work piles up
         return "endpoint", [addresses[f"n{i * w.ranks // w.per_host}"] for i in range(w.replicas)]
     return "endpoint", [addresses[f"n{max(fault.target, 0) // w.per_host}"]]

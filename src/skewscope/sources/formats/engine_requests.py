@@ -23,18 +23,20 @@ MOST_HELD = 1 << 17
 """Engine lines that the two clocks are tied by; what follows them is tied by the same."""
 BATCH = 1 << 13
 NAN = float("nan")
+MOST_SECONDS = 9e9
+"""What nanoseconds in 64 bits can tell, counted from 1970."""
 Object = dict[str, Any]
 
 
 def _seconds(value: Any) -> float:
     """Return a time in seconds, NaN where it is none."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e10
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST_SECONDS
     return float(value) if good else NAN
 
 
 def _ns(seconds: float) -> int:
     """Return nanoseconds, 0 where the time is not known."""
-    return 0 if math.isnan(seconds) else round(seconds * 1e9)
+    return round(seconds * 1e9) if 0 < seconds < MOST_SECONDS else 0
 
 
 class _Requests:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from skewscope.core.tables import Table
 from skewscope.sources.counters import Counters, leading_number
-from skewscope.sources.events import Events
+from skewscope.sources.events import Events, whole
 from skewscope.sources.format import Format, Origin, lines
 
 TRIAL_NS = 60 * 10**9
@@ -64,7 +64,7 @@ class _Study:
             values = next(csv.reader([text]))
         except csv.Error:
             values = []
-        if len(values) != len(self._columns):
+        if not self._columns or len(values) != len(self._columns):
             self.bad += 1
             return
         row: dict[str, Any] = dict(zip(self._columns, values, strict=True))
@@ -78,6 +78,11 @@ class _Study:
             offset = leading_number(row["offset_us"])
             at += int(offset * 1000) if 0 <= offset < 1e12 else 0
             before, after = row["old_val"], row["new_val"]
+            if name == "CQE_RECEIVED":  # status and vendor's code stand in the columns of the values
+                self.events.add(
+                    at, number, where, "rdma.fault", whole(before), vendor_err=str(after), trial=self._trial
+                )
+                return
             readings = [(at - 1000, before), (at, after)]
         else:
             readings = [(at, row["before"]), (at + max(self._lasted_ns, 1), row["after"])]

@@ -8,7 +8,6 @@ to a rank: groups are told by name, description and ranks.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -19,9 +18,11 @@ from skewscope.sources.events import Events, whole
 from skewscope.sources.format import Format, Origin
 from skewscope.sources.formats.nccl_json import said
 from skewscope.sources.formats.nccl_log import rank_name, version_code
+from skewscope.sources.json_stream import JsonStream
 from skewscope.sources.plain_pickle import MOST_BYTES, NotPlainError
 
 MOST_TENSORS, MOST_DIMENSIONS = 8, 8
+MOST_ENTRIES = 1 << 16
 Object = dict[str, Any]
 Group = tuple[str, str]
 """Name and description of a process group."""
@@ -144,14 +145,27 @@ class _Dump:
         )  # fmt: skip
 
 
+def _from_json(stream: BinaryIO, origin: Origin) -> Object:
+    """Read a dump in JSON entry by entry; the stack of each is let go at once."""
+    document = JsonStream(stream)
+    dump: Object = {"entries": []}
+    for name, value in document.members({"entries"}):
+        if name != "entries":
+            dump[name] = value
+        elif isinstance(value, dict) and len(dump["entries"]) < MOST_ENTRIES:
+            dump["entries"].append({k: v for k, v in value.items() if k != "frames"})
+    origin.notes += document.notes()
+    return dump
+
+
 def read(stream: BinaryIO, origin: Origin) -> Iterator[dict[str, Table]]:
     """Yield the state of each process group and each recorded collective."""
-    data = stream.read(MOST_BYTES + 1)
+    begin = stream.peek(64)[:64].lstrip() if hasattr(stream, "peek") else b""
     try:
-        dump = json.loads(data) if data.lstrip()[:1] == b"{" else plain_pickle.load(data)
-    except (NotPlainError, ValueError, RecursionError) as error:
-        why = str(error) if isinstance(error, NotPlainError) else "not JSON"
-        origin.notes.append(f"not read: {why}")
+        plain = begin[:1] == b"{"
+        dump = _from_json(stream, origin) if plain else plain_pickle.load(stream.read(MOST_BYTES + 1))
+    except NotPlainError as error:
+        origin.notes.append(f"not read: {error}")
         return
     if not isinstance(dump, dict):
         origin.notes.append("not read: it holds no dictionary")

@@ -37,6 +37,7 @@ class _Listing:
         self.counters, self.events = Counters(origin, "sysfs_pci"), Events(origin)
         self._entity, self._line, self._title = "", 0, ""
         self._said: dict[str, Any] = {}
+        self._numa: tuple[int, float] | None = None
         self.functions = self.gpus = self.sticky = self.down = 0
         self.refused = False
 
@@ -51,7 +52,7 @@ class _Listing:
     def _begin(self, number: int, address: str, sort: str, title: str) -> None:
         self.functions += 1
         self._entity = entity_of(self.host, f"pci {pci_name(address)}")
-        self._line, self._title = number, title
+        self._line, self._title, self._numa = number, title, None
         if title.startswith("NVIDIA") and sort.split(" [")[0] in {
             "3D controller",
             "VGA compatible controller",
@@ -67,12 +68,15 @@ class _Listing:
         if found:
             which, speed, _, width, _ = found.groups()
             self.down += "downgraded" in text
+            if self._numa:  # what has no link, as the parts of a root complex, has no use for it either
+                self._add(self._numa[0], "numa_node", self._numa[1])
+                self._numa = None
             for raw, value in zip(_RAW[which], (speed, width), strict=True):
                 self._add(number, raw, float(value) if value.count(".") < 2 else float("nan"))
             return
         found = _NUMA.match(text)
         if found:
-            self._add(number, "numa_node", float(found[1]))
+            self._numa = number, float(found[1])
             return
         found = _BITS.match(text)
         if found:

@@ -24,7 +24,7 @@ _PORT = re.compile(
 _NET = re.compile(r"(?:.*\bnet/)?([\w.\-@]{1,64})/statistics/(\w{1,80})" + _TO)
 _NET_FILE = re.compile(r".*\bclass/net/([\w.\-@]{1,64})/(speed|mtu|carrier|carrier_changes)" + _TO)
 _PCI = re.compile(r"(?:.*/)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/(\w{1,80})" + _TO)
-_TIME = re.compile(r"# time (\d{9,10})(?:\.(\d{1,9}))?\s*$")
+_TIME = re.compile(r"# time ([1-8]\d{9})(?:\.(\d{1,9}))?\s*$")
 _FILE = re.compile(r"# file: (aer_\w{1,60})\s*$")
 _AER = re.compile(r"([A-Za-z][\w /\-]{0,60}?) (\d{1,20})\s*$")
 
