@@ -16,12 +16,18 @@ RANK, MATE, STRANGER, CLIENT = 1, 2, 3, 4
 NAMES = Directory(addresses=["-", "rank", "mate", "stranger", "client"])
 
 
-def run(windows, asks=(CLIENT,)):
+def run(windows, asks=(CLIENT,), tapped=(RANK, MATE)):
     """Feed windows of {(a, b): bytes}; return the columns by host of each, and the onsets of the last."""
     family, found, onset = Outflows(), [], {}
     member = np.array([-1, 1, 1, -1, -1])
     roles = GraphRows(
-        "host", [], {}, member=member, serves=np.zeros(5, dtype=bool), asks=np.isin(np.arange(5), asks)
+        "host",
+        [],
+        {},
+        member=member,
+        serves=np.zeros(5, dtype=bool),
+        asks=np.isin(np.arange(5), asks),
+        own_tap=np.where(np.isin(np.arange(5), tapped), 0, -1),
     )
     for k, sent in enumerate(windows):
         pairs = PairRows(
@@ -49,23 +55,33 @@ def test_bytes_to_a_stranger_add_up():
 
 @pytest.mark.parametrize("peer", [MATE, CLIENT])
 def test_who_has_a_part_is_no_stranger(peer):
-    assert run([{(RANK, peer): 9e6}] * 5)[0][-1] == {}
+    assert run([{}] * 5 + [{(RANK, peer): 9e6}] * 5)[0][-1] == {}
 
 
 def test_what_strangers_send_is_not_counted():
-    assert run([{(STRANGER, RANK): 9e6}] * 5)[0][-1] == {}
+    assert run([{}] * 5 + [{(STRANGER, RANK): 9e6}] * 5)[0][-1] == {}
 
 
 def test_after_a_pause_it_is_another_transfer():
-    found, onset = run([{(RANK, STRANGER): 9e6}] * 3 + [{}] * 30 + [{(RANK, STRANGER): 1e6}])
+    found, onset = run([{}] * 5 + [{(RANK, STRANGER): 9e6}] * 3 + [{}] * 30 + [{(RANK, STRANGER): 1e6}])
     assert found[-1]["rank"]["foreign_bytes"] == 1e6
-    assert onset == {"rank": 33 * TICK}
+    assert onset == {"rank": 38 * TICK}
 
 
 def test_a_trickle_does_not_keep_a_transfer_alive():
-    found, _ = run([{(RANK, STRANGER): 9e6}] * 3 + [{(RANK, STRANGER): 100.0}] * 30)
+    found, _ = run([{}] * 5 + [{(RANK, STRANGER): 9e6}] * 3 + [{(RANK, STRANGER): 100.0}] * 30)
+    assert found[7]["rank"]["foreign_bytes"] == 27e6
     assert found[-1].get("rank", {"foreign_bytes": 0.0})["foreign_bytes"] < 1e4
 
 
 def test_a_stranger_that_begins_to_ask_is_a_client():
-    assert run([{(RANK, STRANGER): 9e6}] * 3, asks=(CLIENT, STRANGER))[0][-1] == {}
+    assert run([{}] * 5 + [{(RANK, STRANGER): 9e6}] * 3, asks=(CLIENT, STRANGER))[0][-1] == {}
+
+
+def test_a_host_with_a_tap_of_its_own_is_one_of_ours():
+    """A second interface of a node carries its transfers under another address."""
+    assert run([{}] * 5 + [{(RANK, STRANGER): 9e6}] * 3, tapped=(RANK, STRANGER))[0][-1] == {}
+
+
+def test_to_whom_a_host_sends_when_the_capture_begins_is_usual():
+    assert run([{(RANK, STRANGER): 9e6}] * 20)[0][-1] == {}

@@ -1,7 +1,7 @@
 """Bytes that leave a host of the cluster for somebody with no part in it: no rank, no server, no client.
 
-Who takes part is told by the graph: ranks of groups, endpoints, those who ask them. Everybody else is an
-outsider, and what a cluster host sends to one is counted from the first byte on.
+Who takes part is told by the graph: ranks of groups, endpoints, those who ask them, and every host with a
+tap of its own. Everybody else is an outsider, and what a cluster host sends to one is counted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ PAUSE_NS = 2_000_000_000
 
 MIN_RATE_BPS = 1e5
 """Below this nobody carries a model away (10 GB would take nine days), and logs or metrics are sent."""
+
+LEARN_NS = 500_000_000
+"""To whom a host sends when the capture begins belongs to the usual: a baseline of half a second."""
 
 MAX_TRANSFERS = 4096
 
@@ -57,6 +60,8 @@ class Outflows:
     def __init__(self) -> None:
         self._transfers: dict[tuple[int, int], _Transfer] = {}
         self._sent: dict[int, deque[float]] = {}
+        self._usual: set[tuple[int, int]] = set()
+        self._since_ns: int | None = None
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
         """Absorb one slice."""
@@ -64,7 +69,7 @@ class Outflows:
         pairs = cast(PairRows, others["pair"])
         size = pairs.columns["bytes"]
         inner = (graph.member >= 0) | graph.serves
-        known = inner | graph.asks
+        known = inner | graph.asks | (graph.own_tap >= 0)
         window_s = (slice_.end_ns - slice_.start_ns) / 1e9
         now: dict[tuple[int, int], float] = {}
         sent: dict[int, float] = {}
@@ -101,7 +106,13 @@ class Outflows:
                 del self._transfers[key]
             elif key not in now:
                 transfer.recent.append(0.0)
+        if self._since_ns is None:
+            self._since_ns = slice_.start_ns
+        if slice_.end_ns - self._since_ns <= LEARN_NS:
+            self._usual.update(list(now)[:MAX_TRANSFERS])
         for key, size in now.items():
+            if key in self._usual:
+                continue
             found = self._transfers.get(key)
             if found is None:
                 if len(self._transfers) >= MAX_TRANSFERS:

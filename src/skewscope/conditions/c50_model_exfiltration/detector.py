@@ -5,8 +5,8 @@ Signal: bytes sent to a peer that is no rank, no endpoint and no client (`foreig
     (`foreign_bps` over a second, `foreign_s` since it began).
 Why these thresholds: see entry.toml.
 Looks like: c49 (weights come in), c09 (bulk that fills a port, whoever gets it), a backup.
-Blind to: a peer that has a part in the cluster (a client may carry away what it is answered); an upload below
-    5 Mbit/s, or spread over many peers; who the peer is.
+Blind to: a peer that has a part in the cluster (a client may carry away what it is answered); a transfer that
+    is there when the capture begins; an upload below 5 Mbit/s, or spread over many peers; who the peer is.
 Cost: a few array operations per window; no state.
 References: docs/conditions c50.
 """
