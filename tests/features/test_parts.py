@@ -49,6 +49,15 @@ def test_patterns_of_a_group():
     assert pattern((0, 1), (1, 2), (2, 0), (2, 3)) == UNKNOWN
 
 
+def test_what_one_tap_shows_of_a_ring_is_no_chain():
+    net = Net(["n1"])
+    for a, b in ((0, 1), (1, 2)):
+        flow = net.flow(NAMES[a], NAMES[b], 50_000 + a, 4791, proto=17)
+        for ms in (1.0, 30.0):
+            net.message(ms, flow, 0, 0, 0, framing=3, kind=0, nbytes=1000, end_ns=at(ms))
+    assert list(last(net).pattern.values()) == [UNKNOWN]
+
+
 def test_small_talk_does_not_hide_a_ring():
     ring = [(0, 1, 90_000), (1, 2, 90_000), (2, 3, 90_000), (3, 0, 90_000)]
     assert pattern(*ring, (0, 2, 40), (0, 3, 40)) == RING

@@ -75,7 +75,7 @@ class Parts:
         columns = {name: nan_rows(len(members)) for name in self.SPEC.columns}
         data = _data(slice_.tables["messages"], graph)
         self._learn(data, graph)
-        pattern = {g: self._pattern(g, graph.groups[g]) for g in graph.groups}
+        pattern = {g: self._seen(self._pattern(g, graph.groups[g]), g, graph) for g in graph.groups}
         at = {m: i for i, m in enumerate(members)}
         sent, received = _volumes(data, graph, members)
         columns["sent_bytes"][:], columns["received_bytes"][:] = sent, received
@@ -126,6 +126,16 @@ class Parts:
         if known is None or known[0] != heavy or known[1] != members:
             known = self._shapes[g] = (heavy, members, _pattern(heavy, members))
         return known[2]
+
+    def _seen(self, shape: int, g: int, graph: GraphRows) -> int:
+        """Return the pattern where the taps tell it: a part of a ring looks like a chain.
+
+        Both ends of a chain must be seen to have no more neighbours, at taps that would show them.
+        """
+        if shape != CHAIN:
+            return shape
+        order = _in_order(self._shapes[g][0], graph.groups[g])
+        return CHAIN if (graph.judged_at[[order[0], order[-1]]] >= 0).all() else UNKNOWN
 
     def _stages(self, data: Table, graph: GraphRows, team: Sequence[int]) -> dict[int, list[int]]:
         """Return per member of a chain the times (ns) from its input, or its last output, to its output."""
