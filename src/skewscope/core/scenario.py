@@ -28,6 +28,7 @@ FAULTS = (
     "hot_expert",  # `strength` x the usual share of rows goes to one rank of an all-to-all
     "token_blind_routing",  # equal arrivals, very unequal lengths: backlog drifts
     "starved_heartbeat",  # a host's heartbeats wait for `strength` s every `period_s`
+    "fetch",  # `target` hosts (-1 = all) fetch at once from a foreign host, each at `strength` bit/s
     "upload",  # a host sends `strength` bit/s to a foreign host
     "gateway_buffer",  # the gateway passes responses on in blocks of `strength` bytes
     "gateway_ceiling",  # the gateway has no more than `strength` requests at engines, the rest wait in it

@@ -162,6 +162,12 @@ class World:
                 self.network, hosts[f"n{i}"], hosts["xa"], w.heartbeat_s, self._filler, noise, faults
             )
             beat.run(self.loop.now, end_ns)
+        for entry in self.schedule.of("fetch"):
+            every = -(-w.ranks * w.replicas // w.per_host)
+            for i in range(entry.fault.target if entry.fault.target > 0 else every):
+                fetcher = processes[str(i * w.per_host)]
+                near, _ = self.dialler.dial(processes["xa"], fetcher, self._port + 102, established=True)
+                Bulk(self.loop, near, entry.fault.strength, self._filler).run(entry.start_ns, entry.end_ns)
         for entry in self.schedule.of("upload"):
             sender = processes[str(entry.fault.target * w.per_host)]
             near, _ = self.dialler.dial(sender, processes["xa"], 443, established=True)
@@ -214,6 +220,8 @@ def culprits(scenario: Scenario, fault: Fault, addresses: dict[str, str]) -> tup
         return "rank", [addresses[f"n{k // w.per_host}"] for k in range(w.ranks * w.replicas)]
     if fault.kind in RANK_FAULTS:
         return "rank", [addresses[f"n{fault.target // w.per_host}"]]
+    if fault.kind == "fetch":
+        return "host", [addresses["xa"]]
     if fault.kind in ("upload", "starved_heartbeat"):
         return "host", [addresses[f"n{fault.target}"]]
     if fault.kind == "host_busy":
