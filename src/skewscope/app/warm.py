@@ -15,10 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba.core.registry import CPUDispatcher
 
 from skewscope.core.jit import has_entry
 from skewscope.core.scenario import Fault, Scenario, Workload
+from skewscope.core.schemas import COUNTERS
+from skewscope.core.tables import Table
+from skewscope.features.counter_rates import CounterRates
 from skewscope.features.loader import load_all as load_features
 from skewscope.wire.formats import ERF
 from skewscope.wire.pcapng_write import PcapngWriter
@@ -32,6 +36,7 @@ RUNS = (
         faults=(Fault("loss", 0.0, 0.5, 1, 0.2),),
     ),
     Scenario("opaque", "healthy", duration_s=1.2, workload=Workload(own_s=0.01, framing="opaque")),
+    Scenario("chain", "healthy", duration_s=1.2, workload=Workload(own_s=0.01, pattern="chain")),
 )
 """Short synthetic captures that, with those of `_write_roce`, call every kernel."""
 MANY = 5_000
@@ -86,6 +91,7 @@ def warm() -> None:
                 make(Path(folder))
                 (Path(folder) / "other.pcapng").write_bytes(_other_kinds())
                 pipeline.run(sorted(Path(folder).glob("*.pcap*")), check_icrc=True)
+    CounterRates().update(Table(COUNTERS, {"ts_ns": np.ones(1, dtype=np.int64)}))
 
 
 def _write_roce(folder: Path) -> None:

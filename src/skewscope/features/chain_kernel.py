@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewscope.core.jit import njit
+from skewscope.core.jit import inner, njit
 from skewscope.core.tables import Array
 from skewscope.features import round_kernel as k
 from skewscope.features.bursts import BINS
@@ -80,7 +80,7 @@ BUSY, SAME, NEXT, TOLD, OWN_ROWS = range(5)
 Q_END, Q_BYTES, Q_NUMBER, Q_COLUMNS = range(4)
 
 
-@njit
+@inner
 def begins(row: Array, histogram: Array, ts: int) -> bool:
     """Tell whether a message at ts (ns) begins a burst; row int64 (D_COLUMNS,), histogram float64 (BINS,)."""
     silence = ts - row[LAST] if row[LAST] > 0 else 0
@@ -108,7 +108,7 @@ def begins(row: Array, histogram: Array, ts: int) -> bool:
     return True
 
 
-@njit
+@inner
 def take_in(event: Array, ways: Array, state: Array, queue: Array, member: int, fresh: bool) -> None:
     """Let a message join the queue of a member, as a micro-batch of its own or part of the latest one."""
     s, row = state[member], ways[member, INPUT]
@@ -133,7 +133,7 @@ def take_in(event: Array, ways: Array, state: Array, queue: Array, member: int, 
         queue[member, at, Q_BYTES] += event[V_BYTES]
 
 
-@njit
+@inner
 def explained(ts: int, since: int, s: Array, queue: Array, usual: float) -> int:
     """Return when the first stage began what it sends at ts: `since`, or something that explains ts better.
 
@@ -155,14 +155,14 @@ def explained(ts: int, since: int, s: Array, queue: Array, usual: float) -> int:
     return s[ASKED] if began == since < s[ASKED] < ts else began
 
 
-@njit
+@inner
 def scatter(values: Array) -> float:
     """Return the mean distance of values int64 (KEPT,) from their median, without the TRIMMED furthest."""
     off = np.sort(np.abs(values - np.median(values)))
     return float(off[: KEPT - TRIMMED].mean())
 
 
-@njit
+@inner
 def match(s: Array, owns: Array) -> None:
     """Match input and output anew where another match leaves less scatter; s int64 (M_COLUMNS,).
 
@@ -182,7 +182,7 @@ def match(s: Array, owns: Array) -> None:
     s[OWNS] = 0
 
 
-@njit
+@inner
 def own_since(ts: int, last: int, clear: int, s: Array, queue: Array, owns: Array) -> int:
     """Return when the stage began the micro-batch that it sends at ts, and take that off the queue.
 
@@ -207,7 +207,7 @@ def own_since(ts: int, last: int, clear: int, s: Array, queue: Array, owns: Arra
     return began
 
 
-@njit
+@inner
 def enter(
     event: Array, ways: Array, state: Array, queue: Array, owns: Array, member: int, round_: Array
 ) -> None:
