@@ -22,7 +22,8 @@ Examples:
 
 \b
 Exit status: 0 done, with or without incidents; 2 wrong usage;
-3 an interface or endpoint cannot be read; 130 interrupted (the report is still printed).""",
+3 an interface or endpoint cannot be read;
+130 interrupted (the report is still printed).""",
 )
 @click.option("--iface", "interfaces", multiple=True, help="Interface; may be given several times.")
 @click.option(
