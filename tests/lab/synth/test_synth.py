@@ -141,14 +141,23 @@ def test_opaque_framing_keeps_the_rhythm_and_hides_the_preambles(healthy):
     assert len(opaque["n0"]) == pytest.approx(len(healthy[0]["n0"]), rel=0.1)
 
 
+SPECIAL = {
+    "reader_stops": BULK,
+    "hot_expert": EXPERTS,
+    "starved_heartbeat": replace(BASE, workload=replace(BASE.workload, heartbeat_s=0.05)),
+}
+"""What a fault needs to sit on."""
+
+
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_runs_and_changes_the_traffic_only_from_its_start(kind, healthy):
-    base = PAIRS if "routing" in kind else {"reader_stops": BULK, "hot_expert": EXPERTS}.get(kind, BASE)
+    base = PAIRS if "routing" in kind else SPECIAL.get(kind, BASE)
     strength = {
         "straggler": 2.0, "pause": 0.2, "host_busy": 0.8, "loss": 0.05, "delay": 0.003, "jitter": 0.003,
         "reorder": 0.002, "rate_limit": 3e6, "cross_traffic": 1e7, "mtu": 500.0, "slow_reader": 0.4,
         "long_prompts": 20.0, "overload": 4.0, "uneven_routing": 10.0, "egress_jitter": 1.0,
         "slow_front_end": 0.01, "token_blind_routing": 6.0, "hot_expert": 2.5,
+        "starved_heartbeat": 0.1, "fetch": 2e7, "upload": 2e7, "gateway_buffer": 2000.0,
     }.get(kind, 1.0)  # fmt: skip
     if kind == "slow_reader":
         base = replace(base, workload=replace(base.workload, answer_tokens=200))

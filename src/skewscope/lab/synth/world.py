@@ -166,12 +166,12 @@ class World:
             every = -(-w.ranks * w.replicas // w.per_host)
             for i in range(entry.fault.target if entry.fault.target > 0 else every):
                 fetcher = processes[str(i * w.per_host)]
-                near, _ = self.dialler.dial(processes["xa"], fetcher, self._port + 102, established=True)
-                Bulk(self.loop, near, entry.fault.strength, self._filler).run(entry.start_ns, entry.end_ns)
+                self.loop.at(
+                    entry.start_ns, self._transfer, entry, processes["xa"], fetcher, self._port + 102
+                )
         for entry in self.schedule.of("upload"):
             sender = processes[str(entry.fault.target * w.per_host)]
-            near, _ = self.dialler.dial(sender, processes["xa"], 443, established=True)
-            Bulk(self.loop, near, entry.fault.strength, self._filler).run(entry.start_ns, entry.end_ns)
+            self.loop.at(entry.start_ns, self._transfer, entry, sender, processes["xa"], 443)
         for entry in self.schedule.of("cross_traffic"):
             fault = entry.fault
             if fault.where == "deep":
@@ -187,6 +187,11 @@ class World:
                 noise = Noise(self.scenario.seed, f"datagrams {dst.name}")
                 udp = Datagrams(self.network, src, dst, fault.strength, self._filler, noise)
                 udp.run(entry.start_ns, entry.end_ns)
+
+    def _transfer(self, entry: Active, source: Process, target: Process, port: int) -> None:
+        """Send bulk over a connection that begins now."""
+        near, _ = self.dialler.dial(source, target, port, established=True)
+        Bulk(self.loop, near, entry.fault.strength, self._filler).run(self.loop.now, entry.end_ns)
 
     def _crash(self, entry: Active) -> None:
         """End a process: sockets close a little later, and the rest of its group gives up in time."""
