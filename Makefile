@@ -45,7 +45,7 @@ demo: setup  ## explain a recorded fault: prints the incident and the path of th
 	$(BIN)/skewscope demo $(ARGS)
 
 test: setup  ## run the tests (ARGS="-k name" is passed on to pytest)
-	$(PY) -m pytest -m "not bench" $(ARGS)
+	$(PY) -m pytest -m "not bench" -n 2 --dist loadfile $(ARGS)
 
 coverage: setup  ## run the tests with the compiler off and report line and branch coverage
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not bench and not slow" --cov --cov-report=term $(ARGS)

@@ -123,6 +123,13 @@ def test_a_template_of_no_fields_withdraws_one():
     assert not decoder.templates
 
 
+def test_a_template_of_empty_fields_has_no_records():
+    decoder = NetflowDecoder()
+    fields = [(8, 0), (12, 0)]
+    assert len(decoder.feed(ipfix((2, template(300, fields)), (300, RECORD)), "a")) == 0
+    assert len(decoder.feed(v9((0, template(300, fields)), (300, RECORD)), "a")) == 0
+
+
 @pytest.mark.parametrize(
     "data", [v9((0, template(256, FIELDS))), ipfix((2, template(256, FIELDS)), (256, RECORD))]
 )

@@ -280,6 +280,7 @@ def _columns_of_variable(template: Template, body: bytes) -> tuple[dict[int, Arr
     at, count = 0, 0
     least = max(template.least_length, 1)
     while at + least <= len(body):
+        begun = at
         record: dict[int, bytes] = {}
         for number, length in template.fields:
             if length == VARIABLE:
@@ -289,7 +290,7 @@ def _columns_of_variable(template: Template, body: bytes) -> tuple[dict[int, Arr
             at += length
             if at > len(body):
                 break
-        if at > len(body):
+        if at > len(body) or at == begun:  # cut, or fields that are all empty: no end would come
             break
         for number, values in kept.items():
             values.append(record[number])
