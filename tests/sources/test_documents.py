@@ -115,6 +115,9 @@ def test_names_are_bounded():
     assert [names.id(t) for t in ("", "a", "b", "a", "c")] == [0, 1, 2, 1, 0]
     assert names[2] == "b"
     assert len(names) == 3
+    assert repr(names) == "Names(['a', 'b'])"
+    assert names != Names()
+    assert Names() == Names()
 
 
 def test_a_file_is_open_only_while_it_is_read(tmp_path):

@@ -102,6 +102,14 @@ class Names:
     def __len__(self) -> int:
         return len(self._texts)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Names) and self._texts == other._texts
+
+    def __repr__(self) -> str:
+        return f"Names({self._texts[1:]})"
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 @dataclass
 class Directory:
