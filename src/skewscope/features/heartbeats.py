@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
+from statistics import median
 from typing import cast
 
 import numpy as np
 
 from skewscope.core.features import FeatureColumn, FeatureRows, FeatureSpec, Slice
-from skewscope.features.graph import GraphRows
+from skewscope.core.tables import Array
+from skewscope.features.graph import GraphRows, grow
 
 MAX_BYTES = 1024
 """Largest payload of a heartbeat: a node's name, a number, a few gauges."""
@@ -41,7 +44,7 @@ MIN_PERIOD_S, MAX_PERIOD_S = 0.1, 60.0
 MAX_FLOWS = 4096
 
 
-@dataclass
+@dataclass(slots=True)
 class _Beat:
     """One flow in one direction."""
 
@@ -49,16 +52,33 @@ class _Beat:
     gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_BEATS))
     late: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=16))
     """When each late gap began and ended (ns)."""
-    stream: bool = False
+    period_s: float = float("nan")
+    """The usual gap, NaN where the gaps are no rhythm."""
 
-    def period_s(self) -> float:
-        """Return the usual gap, NaN where the gaps are no rhythm."""
-        if len(self.gaps_s) < MIN_BEATS:
-            return float("nan")
-        gaps = np.array(self.gaps_s)
-        usual = float(np.median(gaps))
-        even = float(np.median(np.abs(gaps - usual))) <= EVEN * usual
-        return usual if even and MIN_PERIOD_S <= usual <= MAX_PERIOD_S else float("nan")
+    def take(self, ts: int) -> None:
+        """Take the time of the next message."""
+        if self.last_ns and ts > self.last_ns:
+            gap = (ts - self.last_ns) / 1e9
+            if gap > LATE * self.period_s:
+                self.late.append((self.last_ns, ts))
+            else:
+                self.gaps_s.append(gap)
+                self.period_s = _period_s(self.gaps_s)
+        self.last_ns = max(ts, self.last_ns)
+
+    def over(self, now_ns: int) -> bool:
+        """Say whether it has ended, for all that is known of its rhythm."""
+        patience = 10e9 * self.period_s if isfinite(self.period_s) else 0.0
+        return now_ns - self.last_ns > max(patience, RECENT_NS)
+
+
+def _period_s(gaps_s: Sequence[float]) -> float:
+    """Return the median of gaps that are a rhythm (s), else NaN."""
+    if len(gaps_s) < MIN_BEATS:
+        return float("nan")
+    usual = median(gaps_s)
+    even = median([abs(gap - usual) for gap in gaps_s]) <= EVEN * usual
+    return usual if even and MIN_PERIOD_S <= usual <= MAX_PERIOD_S else float("nan")
 
 
 class Heartbeats:
@@ -77,22 +97,25 @@ class Heartbeats:
     NEEDS: Sequence[str] = ("host",)
 
     def __init__(self) -> None:
-        self._beats: dict[tuple[int, int], _Beat] = {}
+        self._beats: dict[int, _Beat] = {}
+        """By lane: twice the flow, plus the way."""
+        self._stream = np.zeros(0, dtype=np.bool_)
+        """Lanes that are no heartbeat."""
 
     def update(self, slice_: Slice, others: Mapping[str, FeatureRows]) -> FeatureRows:
         """Absorb one slice."""
         graph = cast(GraphRows, others["host"])
         self._learn(slice_, graph)
         best: dict[int, tuple[float, float, int, int]] = {}
-        for (flow, way), beat in self._beats.items():
-            plain = not beat.stream and graph.server[flow] < 0 and not graph.collective[flow]
-            period = beat.period_s() if plain else float("nan")
-            if not np.isfinite(period):
-                continue
-            host = int(graph.ends[flow, way])
-            ratio, count, since = _lateness(beat, period, slice_.end_ns)
-            if host not in best or ratio > best[host][1]:
-                best[host] = (period, ratio, count, since)
+        for lane, beat in list(self._beats.items()):
+            flow = lane // 2
+            if beat.over(slice_.end_ns) or graph.server[flow] >= 0 or graph.collective[flow]:
+                del self._beats[lane]
+            elif isfinite(beat.period_s):
+                host = int(graph.ends[flow, lane % 2])
+                ratio, count, since = _lateness(beat, slice_.end_ns)
+                if host not in best or ratio > best[host][1]:
+                    best[host] = (beat.period_s, ratio, count, since)
         hosts = sorted(best)
         sent = dict(zip(graph.keys, graph.columns["tx_packets"].tolist(), strict=True))
         names = [slice_.directory.addresses[h] for h in hosts]
@@ -107,51 +130,42 @@ class Heartbeats:
 
     def _learn(self, slice_: Slice, graph: GraphRows) -> None:
         packets = slice_.tables["packets"]
-        for secret in np.unique(slice_.tables["records"]["flow"]).tolist():
-            for end in (0, 1):
-                self._beats.setdefault((secret, end), _Beat()).stream = True
+        self._stream = grow(self._stream, 2 * len(slice_.directory.flows), 0)
+        for end in (0, 1):
+            self._drop(2 * slice_.tables["records"]["flow"].astype(np.int64) + end)
         flow, way = packets["flow"].astype(np.int64), packets["way"].astype(np.int64)
-        plain = (packets["payload_bytes"] > 0) & (flow > 0) & (graph.vantage[flow, way] == packets["tap"])
-        plain &= (graph.server[flow] < 0) & ~graph.collective[flow] & ~graph.opaque[flow]
+        lane = 2 * flow + way
+        plain = (packets["payload_bytes"] > 0) & (flow > 0) & ~self._stream[lane]
+        plain &= (graph.vantage[flow, way] == packets["tap"]) & (graph.server[flow] < 0)
+        plain &= ~graph.collective[flow] & ~graph.opaque[flow]
         rows = np.flatnonzero(plain)
-        lane_of = 2 * flow[rows] + way[rows]
-        lanes, count = np.unique(lane_of, return_counts=True)
-        order = np.argsort(lane_of, kind="stable")
-        at = np.concatenate(([0], np.cumsum(count)))
-        for i, lane in enumerate(lanes.tolist()):
-            key = (lane // 2, lane % 2)
-            beat = self._beats.get(key)
-            if beat is None:
+        count = np.bincount(lane[rows], minlength=len(self._stream))
+        large = lane[rows[packets["payload_bytes"][rows] > MAX_BYTES]]
+        self._drop(np.concatenate([np.flatnonzero(count > MAX_PER_WINDOW), large]))
+        rows = rows[~self._stream[lane[rows]]]
+        for at, ts in zip(lane[rows].tolist(), packets["ts_ns"][rows].tolist(), strict=True):
+            if at not in self._beats:
                 if len(self._beats) >= MAX_FLOWS:
                     continue
-                beat = self._beats[key] = _Beat()
-            mine = rows[order[at[i] : at[i + 1]]]
-            if count[i] > MAX_PER_WINDOW or packets["payload_bytes"][mine].max() > MAX_BYTES:
-                beat.stream = True
-            if not beat.stream:
-                for ts in packets["ts_ns"][mine].tolist():
-                    _take(beat, ts)
+                self._beats[at] = _Beat()
+            self._beats[at].take(ts)
+
+    def _drop(self, lanes: Array) -> None:
+        """Follow these lanes no more."""
+        fresh = np.unique(lanes[~self._stream[lanes]])
+        self._stream[fresh] = True
+        for lane in fresh.tolist():
+            self._beats.pop(lane, None)
 
 
-def _take(beat: _Beat, ts: int) -> None:
-    if beat.last_ns and ts > beat.last_ns:
-        gap = (ts - beat.last_ns) / 1e9
-        period = beat.period_s()
-        if np.isfinite(period) and gap > LATE * period:
-            beat.late.append((beat.last_ns, ts))
-        else:
-            beat.gaps_s.append(gap)
-    beat.last_ns = max(ts, beat.last_ns)
-
-
-def _lateness(beat: _Beat, period_s: float, end_ns: int) -> tuple[float, int, int]:
+def _lateness(beat: _Beat, end_ns: int) -> tuple[float, int, int]:
     """Return the longest late gap over the usual one, how many there were, and when the first began."""
     gaps = [(a, b) for a, b in beat.late if end_ns - b < RECENT_NS]
     if not gaps:
         return 1.0, 0, 0
     longest = max(b - a for a, b in gaps)
     # A beat was due a period after the one before: from then on it was late.
-    return longest / 1e9 / period_s, len(gaps), min(a for a, _ in gaps) + int(period_s * 1e9)
+    return longest / 1e9 / beat.period_s, len(gaps), min(a for a, _ in gaps) + int(beat.period_s * 1e9)
 
 
 FEATURE = Heartbeats
